@@ -52,6 +52,11 @@ std::size_t count_of(const std::string& part, const std::string& text) {
   return count;
 }
 
+bool shows_stores(const std::string& directory) {
+  struct statfs system{};
+  return ::statfs(directory.c_str(), &system) == 0 && system.f_type != TMPFS_MAGIC;
+}
+
 struct Case {
   const char* what;
   Codes codes;
@@ -793,6 +798,58 @@ TEST_F(Watch, NamesWhatElseIsWrittenBesideAFileThatAKillTakesBack) {
   EXPECT_EQ(synchronised.codes(), Codes{}) << synchronised.answer.dump(1);
 }
 
+// "Pawl can protect all of it as it is" of two files that belong together, one of which was
+// synchronised when it was opened and closed, and the other one at each step: each kill tore them.
+TEST_F(Watch, CalledFilesFineThatAreSynchronisedAtDifferentTimes) {
+  if (!shows_stores(directory_.path().string())) GTEST_SKIP() << "no marks on tmpfs";
+  const std::string other = directory_ / "index.db";
+  const Seen seen = watch({watched_program(), "apart", file_, other});
+  EXPECT_EQ(seen.codes(), (Codes{"in_one_go", "synchronised_apart"})) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, kExitProtectedBut);
+  EXPECT_EQ(seen.file(file_)["verdict"], "can, but");
+  const std::string told = seen.text_of(file_, "synchronised_apart");
+  EXPECT_TRUE(contains(told, other + " 20 times")) << told;
+  for (const json& finding : seen.file(file_)["findings"]) {
+    if (finding["code"] != "synchronised_apart") continue;
+    EXPECT_TRUE(contains(finding["advice"], "--group")) << finding;
+  }
+}
+
+// The same with a catalogue that is not mapped, replaced at each step and ahead of the file.
+TEST_F(Watch, CalledAFileFineWhoseCatalogueIsAheadOfIt) {
+  if (!shows_stores(directory_.path().string())) GTEST_SKIP() << "no marks on tmpfs";
+  const std::string catalogue = directory_ / "catalogue.json";
+  for (const char* what : {"catalogue", "catalogue_at_last"}) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch({watched_program(), what, file_, catalogue});
+    Codes codes = seen.codes();
+    codes.erase("synchronised_once");
+    EXPECT_EQ(codes, Codes{"changed_along"}) << what << seen.answer.dump(1);
+    EXPECT_EQ(seen.code, kExitProtectedBut) << what;
+    EXPECT_TRUE(seen.text_of(file_, "changed_along").starts_with(catalogue + "; "))
+        << seen.answer.dump(1);
+  }
+  // By its name it is the file's own.
+  const Seen log = watch({watched_program(), "catalogue", file_, file_ + "-wal"});
+  EXPECT_EQ(log.codes(), Codes{"companion"}) << log.answer.dump(1);
+  EXPECT_EQ(log.file(file_)["verdict"], "cannot");
+}
+
+// aria2, krb5, timslite: what they have besides a mapped file waits for that, or was not changed.
+TEST_F(Watch, FindsNothingWhereOtherFilesWaitForThisOne) {
+  const std::string other = directory_ / "other";
+  const std::vector<Case> cases = {{"catalogue_ordered", {}},
+                                   {"logs_before", {}},
+                                   {"three", {"in_one_go"}},
+                                   {"apart_and_idle", {"in_one_go"}}};
+  for (const Case& one : cases) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch({watched_program(), one.what, file_, other});
+    EXPECT_EQ(seen.codes(), one.codes) << one.what << seen.answer.dump(1);
+    EXPECT_EQ(seen.code, fine()) << one.what;
+  }
+}
+
 // MapDB: of three files that belong together the line to type had two.
 TEST_F(Watch, CalledAFileFineWhoseNeighbourIsRefused) {
   const Seen seen = watch(doing("refused_beside"));
@@ -894,11 +951,6 @@ TEST_F(Watch, BelievedCallsThatFailed) {
 }
 
 // ------------------------------------------------------------------------ the last synchronisation
-
-bool shows_stores(const std::string& directory) {
-  struct statfs system{};
-  return ::statfs(directory.c_str(), &system) == 0 && system.f_type != TMPFS_MAGIC;
-}
 
 // Chronicle Map was called fine. Its one commit was made while the file was not ready; a kill hours
 // later took it back to that, and nothing could open it any more.

@@ -744,6 +744,74 @@ static void both(const char* path, const char* other) {
   let_go(second, two);
 }
 
+/* FILE is synchronised when it is opened and when it is closed, the other one at each step. */
+static void synchronise_apart(const char* path, const char* other) {
+  const int stores = strcmp(what, "apart") == 0;
+  const int data = open_file(path);
+  const int index = open_file(other);
+  char* const records = map_file(data);
+  char* const count = map_file(index);
+  commit(records);
+  for (int round = 0; round < kRounds; ++round) {
+    if (stores) records[2 * kPage] += 1;
+    commit(count);
+  }
+  commit(records);
+  let_go(records, data);
+  let_go(count, index);
+}
+
+/* FILE, FILE.1 and FILE.2 belong together, and so they are synchronised. */
+static void three_together(const char* path) {
+  int files[3];
+  char* memory[3];
+  for (int i = 0; i < 3; ++i) {
+    char name[4096];
+    snprintf(name, sizeof(name), i == 0 ? "%s" : "%s.%d", path, i);
+    files[i] = open_file(name);
+    memory[i] = map_file(files[i]);
+  }
+  for (int round = 0; round < kRounds; ++round) {
+    for (int i = 0; i < 3; ++i) memory[i][2 * kPage] += 1;
+    for (int i = 0; i < 3; ++i) commit(memory[i]);
+  }
+  for (int i = 0; i < 3; ++i) let_go(memory[i], files[i]);
+}
+
+/* A catalogue says what FILE has, and is replaced at each step. */
+static void with_catalogue(const char* path, const char* other) {
+  const int every = strcmp(what, "catalogue_ordered") == 0   ? 1
+                    : strcmp(what, "catalogue_at_last") == 0 ? kRounds
+                                                             : 5;
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  char name[4096];
+  snprintf(name, sizeof(name), "%s.new", other);
+  for (int round = 1; round <= kRounds; ++round) {
+    memory[kPage] += 1;
+    if (round % every == 0 && fsync(file) != 0) refuse("fsync");
+    const int written = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (written < 0 || write(written, "text", 4) != 4) refuse("write");
+    close(written);
+    if (rename(name, other) != 0) refuse("rename");
+  }
+  let_go(memory, file);
+}
+
+/* As krb5: FILE has what is about to be done to a database, and that it was done. */
+static void log_before_database(const char* path, const char* other) {
+  const int file = open_file(path);
+  const int database = open_file(other);
+  char* const memory = map_file(file);
+  for (int round = 0; round < kRounds; ++round) {
+    commit(memory);
+    change_by_call(database, round);
+    commit(memory);
+  }
+  close(database);
+  let_go(memory, file);
+}
+
 static void stay(const char* path) {
   const int file = open_file(path);
   if (file < 0 || write(STDOUT_FILENO, "r", 1) != 1) exit(1);
@@ -955,6 +1023,14 @@ int main(int count, char** words) {
     ask_for_pawl(words[2]);
   } else if (strcmp(what, "both") == 0 && count == 4) {
     both(words[2], words[3]);
+  } else if (strncmp(what, "apart", strlen("apart")) == 0 && count == 4) {
+    synchronise_apart(words[2], words[3]);
+  } else if (strcmp(what, "three") == 0) {
+    three_together(words[2]);
+  } else if (strncmp(what, "catalogue", strlen("catalogue")) == 0 && count == 4) {
+    with_catalogue(words[2], words[3]);
+  } else if (strcmp(what, "logs_before") == 0 && count == 4) {
+    log_before_database(words[2], words[3]);
   } else if (strcmp(what, "many") == 0 && count == 4) {
     many(words[2], atoi(words[3]));
   } else if (strcmp(what, "at_once") == 0 && count == 4) {

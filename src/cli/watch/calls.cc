@@ -340,7 +340,11 @@ void Calls::holder_let_go(FileFacts& facts) {
 
 void Calls::note_synchronised(const Call& call, const FileKey& file, const char* name) {
   if (!is_by_holder(call, file, name, Effect::synchronises)) return;
-  once_done([this, number = call.process, file, name, began = std::chrono::steady_clock::now()] {
+  // Those calls synchronise all files at once.
+  const bool is_alone = name != kSync && name != kSyncfs;
+  once_done([this, number = call.process, file, name,
+             behind = is_alone ? files_behind(call, file) : std::set<FileKey>(),
+             began = std::chrono::steady_clock::now()] {
     FileFacts& facts = facts_.files[file];
     facts.synchronisations[name] += 1;
     facts.latest.synchronised += std::exchange(facts.latest.behind, 0);
@@ -351,13 +355,33 @@ void Calls::note_synchronised(const Call& call, const FileKey& file, const char*
     life.synchronised = std::chrono::steady_clock::now();
     life.writes_after = 0;
     life.has_stores_after = false;
+    life.others_synchronised.clear();
     // The kernel writes out later, or the bytes of one call alone.
     life.has_shown_all = name != kAsynchronous && name != kDurableWrite;
     for (Window& window : caller.windows) {
       if (window.file == file) window.is_synchronised = true;
     }
     note_in_one_go(caller, file);
+    note_ahead(caller, file, behind);
   });
+}
+
+void Calls::note_ahead(Process& caller, const FileKey& file, const std::set<FileKey>& behind) {
+  for (const FileKey& other : behind) {
+    const auto life = caller.lives.find(other);
+    if (life == caller.lives.end()) continue;
+    const std::uint64_t count = ++life->second.others_synchronised[file];
+    const auto pair = std::pair(other, file);
+    if (facts_.synchronised_ahead.contains(pair) || facts_.synchronised_ahead.size() < kPairsMax) {
+      std::uint64_t& most = facts_.synchronised_ahead[pair];
+      most = std::max(most, count);
+    } else {
+      facts_.limits.insert(fmt::format(
+          "more than {} pairs of files are synchronised at different times; the others are not "
+          "named",
+          kPairsMax));
+    }
+  }
 }
 
 void Calls::note_in_one_go(Process& caller, const FileKey& file) {
@@ -531,6 +555,7 @@ void Calls::add_holder(const Call& call, const OpenFile& open, FileFacts& facts)
   life_ended(caller, open.key);
   Life& life = caller.lives[open.key];
   life.shows_stores = write_out(call.process, number(call.arguments[4]));
+  life.has_shown_all = true;
   life.follows_unlocking = facts.unlockings > 0;
   see_sandbox(caller, open.key);
   count_descriptors(call);
@@ -640,11 +665,7 @@ void Calls::look_for_stores(Process& process, pid_t thread, std::uint64_t begin,
                             std::uint64_t end) {
   for (const Window& window : process.windows) {
     const auto life = process.lives.find(window.file);
-    if (begin >= window.end || end <= window.begin || window.is_read_only ||
-        life == process.lives.end() || !life->second.shows_stores || !life->second.has_shown_all ||
-        life->second.has_stores_after) {
-      continue;
-    }
+    if (begin >= window.end || end <= window.begin || !can_show_stores(process, window)) continue;
     if (looks_for_stores_ == kLooksForStoresMax) {
       facts_.limits.insert(
           fmt::format("whether stores came after the last synchronisation was looked at {} times",
@@ -654,6 +675,34 @@ void Calls::look_for_stores(Process& process, pid_t thread, std::uint64_t begin,
     looks_for_stores_ += 1;
     life->second.has_stores_after = has_stores(thread, window.begin, window.end);
   }
+}
+
+bool Calls::can_show_stores(const Process& process, const Window& window) {
+  const auto life = process.lives.find(window.file);
+  return !window.is_read_only && life != process.lives.end() && life->second.shows_stores &&
+         life->second.has_shown_all && !life->second.has_stores_after;
+}
+
+std::set<FileKey> Calls::files_behind(const Call& call, const FileKey& besides) {
+  Process& caller = process(call.process);
+  std::set<FileKey> behind;
+  for (const Window& window : caller.windows) {
+    const auto life = caller.lives.find(window.file);
+    if (life == caller.lives.end() || window.file == besides) continue;
+    if (life->second.writes_after == 0 && can_show_stores(caller, window)) {
+      if (looks_meanwhile_ == kLooksMeanwhileMax) {
+        facts_.limits.insert(
+            fmt::format("whether a file had stores while another one was changed was looked at {} "
+                        "times",
+                        kLooksMeanwhileMax));
+        return behind;
+      }
+      looks_meanwhile_ += 1;
+      life->second.has_stores_after = has_stores(call.thread, window.begin, window.end);
+    }
+    if (life->second.writes_after > 0 || life->second.has_stores_after) behind.insert(window.file);
+  }
+  return behind;
 }
 
 void Calls::life_ended(Process& process, const FileKey& file) {
@@ -915,7 +964,11 @@ void Calls::note_unmapped(const Call& call, const FileKey& file, const std::stri
       process(call.process).holds.empty()) {
     return;
   }
-  once_done([this, number = call.process, file, path] {
+  once_done([this, number = call.process, file, path, behind = files_behind(call, file)] {
+    for (const FileKey& one : behind) {
+      auto& ahead = facts_.files[one].changed_ahead;
+      if (ahead.size() < kUnmappedMax || ahead.contains(path)) ahead[path] += 1;
+    }
     if (facts_.unmapped.size() == kUnmappedMax && !facts_.unmapped.contains(file)) {
       facts_.limits.insert(fmt::format(
           "more than {} files are changed and not mapped; the others are not named", kUnmappedMax));
@@ -1033,6 +1086,7 @@ void Calls::retire(const FileKey& file) {
   const FileKey retired{0, ++retired_};  // no file system has these
   for (auto& [number, state] : processes_) {
     life_ended(state, file);
+    for (auto& [other, life] : state.lives) life.others_synchronised.erase(file);
     state.holds.erase(file);
     state.inherits.erase(file);
     if (state.last_synchronised == file) state.last_synchronised.reset();
@@ -1042,12 +1096,14 @@ void Calls::retire(const FileKey& file) {
   entry.key() = retired;
   facts_.files.insert(std::move(entry));
   std::ranges::replace(facts_.order, file, retired);
-  decltype(facts_.in_one_go) pairs;
-  for (const auto& [pair, count] : facts_.in_one_go) {
-    const auto now = [&](const FileKey& one) { return one == file ? retired : one; };
-    pairs[{now(pair.first), now(pair.second)}] = count;
+  for (auto* const all : {&facts_.in_one_go, &facts_.synchronised_ahead}) {
+    std::map<std::pair<FileKey, FileKey>, std::uint64_t> pairs;
+    for (const auto& [pair, count] : *all) {
+      const auto now = [&](const FileKey& one) { return one == file ? retired : one; };
+      pairs[{now(pair.first), now(pair.second)}] = count;
+    }
+    *all = std::move(pairs);
   }
-  facts_.in_one_go = std::move(pairs);
 }
 
 void Calls::name_removed(const Call& call, int directory, std::uint64_t path) {
@@ -1446,6 +1502,10 @@ ProgramFacts Calls::finish(const Ending& ending) {
     return is_known(entry.first) || ::stat(entry.second.c_str(), &status) != 0 ||
            FileKey{status.st_dev, status.st_ino} != entry.first;
   });
+  for (auto& [key, facts] : facts_.files) {
+    std::erase_if(facts.changed_ahead,
+                  [](const auto& entry) { return ::access(entry.first.c_str(), F_OK) != 0; });
+  }
   Scan scan = find_holders(files, {});
   for (const Holder& holder : scan.holders) see(holder.file, Sight::outsider, holder.text);
   facts_.limits.merge(scan.limits);

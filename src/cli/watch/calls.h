@@ -66,6 +66,7 @@ class Calls final : public Observer {
     bool has_shown_all = false;  // the last synchronisation wrote out all that it was for
     bool has_stores_after = false;
     bool follows_unlocking = false;
+    std::map<FileKey, std::uint64_t> others_synchronised;  // since its own, while it had changes
   };
   // A mapping that was made while the process had others of the file.
   struct SecondMapping {
@@ -127,6 +128,11 @@ class Calls final : public Observer {
   // Those of which the first mapping went by this thread's call are judged.
   // Before its windows go, or some of them.
   void look_for_stores(Process& process, pid_t thread, std::uint64_t begin, std::uint64_t end);
+  static bool can_show_stores(const Process& process, const Window& window);
+  // The files that the process changed after its last synchronisation of them, as far as that is
+  // seen, without `besides`.
+  std::set<FileKey> files_behind(const Call& call, const FileKey& besides);
+  void note_ahead(Process& caller, const FileKey& file, const std::set<FileKey>& behind);
   void life_ended(Process& process, const FileKey& file);
   void end_lives(Process& process);
   void judge_second_mappings(Process& process, pid_t thread);
@@ -220,6 +226,7 @@ class Calls final : public Observer {
   std::map<pid_t, Entered> in_calls_;  // by the thread
   std::size_t scans_ = 0;
   std::size_t looks_for_stores_ = 0;
+  std::size_t looks_meanwhile_ = 0;
 };
 
 }  // namespace pawl::cli::watch

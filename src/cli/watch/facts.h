@@ -113,7 +113,10 @@ struct Holding {
   bool follows_unlocking = false;
 };
 inline constexpr std::size_t kHoldingsMax = 64;  // of a file: those with the longest `after`
+// For stores that were not synchronised: when a mapping goes, and while the program does other
+// things.
 inline constexpr std::size_t kLooksForStoresMax = 256;
+inline constexpr std::size_t kLooksMeanwhileMax = 1024;
 
 // What one process changes by calls, from its first mapping to its letting go.
 struct CallsOfHolder {
@@ -142,7 +145,10 @@ struct FileFacts {
   std::uint64_t range_hints = 0;  // sync_file_range(2)
   std::vector<Holding> holdings;
   std::set<FileKey> changed_along;  // others, of which ProgramFacts::unmapped has the names
-  std::uint64_t unlockings = 0;     // of the whole file, while it was not mapped
+  // How often such a one was changed while this one had changes that were not synchronised; by its
+  // path, for a file that is replaced each time is another one each time.
+  std::map<std::string, std::uint64_t> changed_ahead;
+  std::uint64_t unlockings = 0;  // of the whole file, while it was not mapped
   std::set<std::string> programs;
   Findings directory;      // what is not fine about it
   bool can_create = true;  // files beside it
@@ -156,6 +162,9 @@ struct ProgramFacts {
   std::map<FileKey, std::string> unmapped;
   // How often the second was synchronised right after the first, by the same process.
   std::map<std::pair<FileKey, FileKey>, std::uint64_t> in_one_go;
+  // How often at most the second was synchronised between two synchronisations of the first, while
+  // that had changes.
+  std::map<std::pair<FileKey, FileKey>, std::uint64_t> synchronised_ahead;
   Seen io_uring;
   Seen pinned_buffers;
   bool has_libpawl = false;                            // a program has it loaded, and may call it
