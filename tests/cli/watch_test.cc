@@ -850,6 +850,57 @@ TEST_F(Watch, FindsNothingWhereOtherFilesWaitForThisOne) {
   }
 }
 
+// A prefork server lost all that its workers stored, behind an answer that said "can be protected".
+TEST_F(Watch, CalledAFileProtectableThatForkedChildrenStoreTo) {
+  if (!shows_stores(directory_.path().string())) GTEST_SKIP() << "no marks on tmpfs";
+  for (const char* what : {"worker_stores", "worker_of_worker", "worker_stores_long"}) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch(doing(what));
+    EXPECT_EQ(seen.codes(), Codes{"child_stores"}) << what << seen.answer.dump(1);
+    EXPECT_EQ(seen.code, kExitUnsafe) << what;
+    EXPECT_EQ(seen.file(file_)["run"], "") << what;
+  }
+  std::filesystem::remove(file_);
+  EXPECT_EQ(std::system((watched_program() + " worker_stores " + file_).c_str()), 0);
+  EXPECT_EQ(read_file(file_)[kPage], 'c');
+  std::filesystem::remove(file_);
+  EXPECT_EQ(pawl({"run", "--atomic", "*.db", "--", watched_program(), "worker_stores", file_}).code,
+            0);
+  EXPECT_EQ(read_file(file_)[kPage], '\0');
+}
+
+// Where that is not certain, the line to type looked like a way out.
+TEST_F(Watch, OfferedALineForAFileThatForkedChildrenMayStoreTo) {
+  const Seen seen = watch(doing("worker_reads_long"));
+  EXPECT_EQ(seen.codes(), Codes{"inherited"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, kExitProtectedBut);
+  EXPECT_EQ(seen.file(file_)["run"], "");
+  const std::string told = seen.text_of(file_, "inherited");
+  EXPECT_TRUE(contains(told, "if a child stores there, all of it is lost")) << told;
+  EXPECT_FALSE(contains(told, "EPERM")) << told;
+  const Seen waits = watch(doing("worker_waits"));
+  EXPECT_EQ(waits.codes(), Codes{}) << waits.answer.dump(1);
+  EXPECT_NE(waits.file(file_)["run"], "");
+}
+
+// gunicorn: --apply eager does nothing for a file that is never committed.
+TEST_F(Watch, AdvisedToApplyEagerlyWhereNothingIsCommitted) {
+  const Seen seen = watch(doing("for_readers"));
+  EXPECT_EQ(seen.codes(), (Codes{"never_synchronised", "reader"})) << seen.answer.dump(1);
+  EXPECT_TRUE(contains(seen.text_of(file_, "reader"), "until it is closed"));
+  EXPECT_FALSE(contains(seen.answer.dump(), "eager")) << seen.answer.dump(1);
+}
+
+TEST_F(Watch, CalledAFileFineThatIsSynchronisedWhenItIsOpenedAndClosedOnly) {
+  if (!shows_stores(directory_.path().string())) GTEST_SKIP() << "no marks on tmpfs";
+  const Seen seen = watch(doing("ends_and_stores"));
+  EXPECT_EQ(seen.codes(), Codes{"synchronised_at_ends"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, kExitProtectedBut);
+  std::filesystem::remove(file_);
+  const Seen idles = watch(doing("ends_and_idles"));
+  EXPECT_EQ(idles.codes(), Codes{}) << idles.answer.dump(1);
+}
+
 // MapDB: of three files that belong together the line to type had two.
 TEST_F(Watch, CalledAFileFineWhoseNeighbourIsRefused) {
   const Seen seen = watch(doing("refused_beside"));

@@ -812,6 +812,78 @@ static void log_before_database(const char* path, const char* other) {
   let_go(memory, file);
 }
 
+enum { kStepMs = 50, kSteps = 70 }; /* 3.5 seconds in all */
+
+static void store_for_a_while(char* memory) {
+  for (int step = 0; step < kSteps; ++step) {
+    memory[2 * kPage] += 1;
+    usleep(kStepMs * 1000);
+  }
+}
+
+/* Is synchronised when it begins and when it ends, and not meanwhile. */
+static void synchronise_at_ends(const char* path) {
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  commit(memory);
+  if (strcmp(what, "ends_and_stores") == 0) {
+    store_for_a_while(memory);
+  } else {
+    usleep(kSteps * kStepMs * 1000);
+  }
+  commit(memory);
+  let_go(memory, file);
+}
+
+/* What a worker does whose parent has mapped the file, and has it still. */
+static void work_in_child(const char* path) {
+  const int stores_long = strcmp(what, "worker_stores_long") == 0;
+  const int reads_long = strcmp(what, "worker_reads_long") == 0;
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  if (stores_long || reads_long) commit(memory);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (strcmp(what, "worker_of_worker") == 0) {
+      const pid_t second = fork();
+      if (second == 0) {
+        memory[kPage] = 'c';
+        _exit(0);
+      }
+      join(second);
+    }
+    if (strcmp(what, "worker_stores") == 0) memory[kPage] = 'c';
+    if (stores_long) store_for_a_while(memory);
+    volatile const char* const seen = memory;
+    for (int step = 0; reads_long && step < kSteps; ++step) {
+      if (seen[0] != 0 && seen[2 * kPage] == 'x') usleep(1);
+      usleep(kStepMs * 1000);
+    }
+    _exit(0);
+  }
+  for (int step = 0; reads_long && step < kSteps; ++step) {
+    memory[2 * kPage] = (char)step;
+    commit(memory);
+    memory[2 * kPage] += 1;
+    usleep(kStepMs * 1000);
+  }
+  join(child);
+  for (int i = 0; i < 2; ++i) {
+    memory[0] += 1;
+    if (msync(memory, kPage, MS_SYNC) != 0) refuse("msync");
+  }
+  let_go(memory, file);
+}
+
+/* Counters that another process collects. */
+static void store_for_readers(const char* path) {
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  memory[0] = 1;
+  run_self("read", path);
+  let_go(memory, file);
+}
+
 static void stay(const char* path) {
   const int file = open_file(path);
   if (file < 0 || write(STDOUT_FILENO, "r", 1) != 1) exit(1);
@@ -1025,6 +1097,12 @@ int main(int count, char** words) {
     both(words[2], words[3]);
   } else if (strncmp(what, "apart", strlen("apart")) == 0 && count == 4) {
     synchronise_apart(words[2], words[3]);
+  } else if (strncmp(what, "ends_and", strlen("ends_and")) == 0) {
+    synchronise_at_ends(words[2]);
+  } else if (strncmp(what, "worker", strlen("worker")) == 0) {
+    work_in_child(words[2]);
+  } else if (strcmp(what, "for_readers") == 0) {
+    store_for_readers(words[2]);
   } else if (strcmp(what, "three") == 0) {
     three_together(words[2]);
   } else if (strncmp(what, "catalogue", strlen("catalogue")) == 0 && count == 4) {

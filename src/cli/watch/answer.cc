@@ -33,11 +33,12 @@ std::vector<std::string> names_of(const ProgramFacts& facts, const Files& files)
 }
 
 bool is_refused(const FileJudgement& file) { return file.verdict == Weight::cannot; }
-bool is_left_out(const FileJudgement& file) { return file.is_left_out; }
+bool is_offered(const FileJudgement& file) { return !file.is_left_out && !file.is_in_doubt; }
 
+// Of the line to type.
 Files left_out(const Judgement& judgement) {
   Files files = judgement.files;
-  std::erase_if(files, std::not_fn(is_left_out));
+  std::erase_if(files, is_offered);
   return files;
 }
 
@@ -45,7 +46,7 @@ Files left_out(const Judgement& judgement) {
 std::vector<std::string> paths_to_leave_out(const ProgramFacts& facts, const Judgement& judgement) {
   std::vector<std::string> paths;
   for (const FileJudgement& file : left_out(judgement)) {
-    if (!is_refused(file)) paths.push_back(facts.files.at(file.key).path);
+    if (file.is_left_out && !is_refused(file)) paths.push_back(facts.files.at(file.key).path);
   }
   return paths;
 }
@@ -53,7 +54,7 @@ std::vector<std::string> paths_to_leave_out(const ProgramFacts& facts, const Jud
 // The command that protects these of the judged files; empty where it would protect none.
 std::string run_line(const ProgramFacts& facts, const Judgement& judgement, Files files,
                      const std::vector<std::string>& command) {
-  std::erase_if(files, is_left_out);
+  std::erase_if(files, std::not_fn(is_offered));
   if (files.empty()) return {};
   std::string line = "pawl run";
   if (std::ranges::any_of(files, &FileJudgement::is_only_asynchronous)) line += " --ms-async sync";
@@ -235,7 +236,7 @@ const char* verdict_on_all(const Judgement& judgement) {
 
 std::string last_lines(const Judgement& judgement) {
   std::string text = verdict_on_all(judgement);
-  const bool is_yes = std::ranges::any_of(judgement.files, std::not_fn(is_left_out)) &&
+  const bool is_yes = std::ranges::any_of(judgement.files, is_offered) &&
                       std::ranges::none_of(judgement.files, is_refused);
   if (is_yes) {
     text +=
@@ -297,7 +298,7 @@ void print_answer(const ProgramFacts& facts, const Judgement& judgement,
     fmt::print("\n");
     print_wrapped(0, "Not all was looked at: " + limit + ".");
   }
-  if (std::ranges::count_if(judgement.files, std::not_fn(is_left_out)) > 1) {
+  if (std::ranges::count_if(judgement.files, is_offered) > 1) {
     fmt::print("\nAll that can be protected:\n  {}\n",
                run_line(facts, judgement, judgement.files, command));
   }

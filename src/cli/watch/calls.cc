@@ -118,7 +118,7 @@ void Calls::process_began(pid_t number, pid_t parent) {
     return;
   }
   Process child = found->second;
-  child.inherits = child.holds;
+  child.inherits.insert(child.holds.begin(), child.holds.end());
   std::erase_if(child.inherits, [&](const FileKey& file) {
     return !holds_still(parent, found->second, file) &&
            !inherits_still(parent, found->second, file);
@@ -128,6 +128,8 @@ void Calls::process_began(pid_t number, pid_t parent) {
   child.lives.clear();
   child.opened.clear();
   child.last_synchronised.reset();
+  child.inheritances.clear();
+  for (const FileKey& file : child.inherits) write_out_for(child.inheritances[file], number, file);
   processes_.insert_or_assign(number, std::move(child));
 }
 
@@ -136,6 +138,7 @@ void Calls::process_borrows_memory(pid_t number) {
   child.windows.clear();
   child.second_mappings.clear();
   child.inherits.clear();
+  child.inheritances.clear();
 }
 
 void Calls::process_executed(pid_t number) {
@@ -168,6 +171,7 @@ void Calls::process_executed(pid_t number) {
 
 void Calls::process_dies(pid_t number, pid_t thread) {
   look_for_stores(process(number), thread, 0, ~std::uint64_t{0});
+  look_at_inherited(number, thread, 0, ~std::uint64_t{0});
 }
 
 void Calls::process_ended(pid_t number) {
@@ -176,7 +180,7 @@ void Calls::process_ended(pid_t number) {
   refuse_second_mappings(found->second);
   end_lives(found->second);
   for (const Window& window : found->second.windows) {
-    if (found->second.inherits.contains(window.file)) {
+    if (found->second.inherits.contains(window.file) && !is_untouched(found->second, window.file)) {
       see(window.file, Sight::inherited,
           fmt::format("process {} was forked while its parent had the file mapped, and kept the "
                       "mapping until it ended",
@@ -350,12 +354,7 @@ void Calls::note_synchronised(const Call& call, const FileKey& file, const char*
     facts.latest.synchronised += std::exchange(facts.latest.behind, 0);
     Process& caller = process(number);
     Life& life = caller.lives[file];
-    if (life.synchronisations++ > 0) life.waited += life.synchronised - life.began;
-    life.began = began;
-    life.synchronised = std::chrono::steady_clock::now();
-    life.writes_after = 0;
-    life.has_stores_after = false;
-    life.others_synchronised.clear();
+    note_synchronised_life(life, began);
     // The kernel writes out later, or the bytes of one call alone.
     life.has_shown_all = name != kAsynchronous && name != kDurableWrite;
     for (Window& window : caller.windows) {
@@ -364,6 +363,19 @@ void Calls::note_synchronised(const Call& call, const FileKey& file, const char*
     note_in_one_go(caller, file);
     note_ahead(caller, file, behind);
   });
+}
+
+void Calls::note_synchronised_life(Life& life, std::chrono::steady_clock::time_point began) {
+  if (life.synchronisations++ > 0) life.waited += life.synchronised - life.began;
+  life.began = began;
+  life.synchronised = std::chrono::steady_clock::now();
+  life.writes_after = 0;
+  life.has_stores_after = false;
+  life.others_synchronised.clear();
+  if (life.behind_since)
+    life.longest_behind = std::max(life.longest_behind, began - *life.behind_since);
+  life.behind_since.reset();
+  life.looks = {};
 }
 
 void Calls::note_ahead(Process& caller, const FileKey& file, const std::set<FileKey>& behind) {
@@ -641,8 +653,10 @@ void Calls::unmapped(const Call& call, std::uint64_t begin, std::uint64_t end) {
       continue;
     }
     if (caller.inherits.contains(window.file)) {
-      see(window.file, Sight::inherited,
-          "a process was forked while its parent had the file mapped, and unmapped it");
+      if (!is_untouched(caller, window.file)) {
+        see(window.file, Sight::inherited,
+            "a process was forked while its parent had the file mapped, used it and unmapped it");
+      }
     } else if (!window.is_synchronised && !window.is_read_only) {
       see(window.file, Sight::unmapped_unsynchronised, "munmap");
     }
@@ -673,7 +687,7 @@ void Calls::look_for_stores(Process& process, pid_t thread, std::uint64_t begin,
       return;
     }
     looks_for_stores_ += 1;
-    life->second.has_stores_after = has_stores(thread, window.begin, window.end);
+    life->second.has_stores_after = pages_of(thread, window.begin, window.end).marked_bytes > 0;
   }
 }
 
@@ -698,11 +712,104 @@ std::set<FileKey> Calls::files_behind(const Call& call, const FileKey& besides) 
         return behind;
       }
       looks_meanwhile_ += 1;
-      life->second.has_stores_after = has_stores(call.thread, window.begin, window.end);
+      life->second.has_stores_after =
+          pages_of(call.thread, window.begin, window.end).marked_bytes > 0;
     }
-    if (life->second.writes_after > 0 || life->second.has_stores_after) behind.insert(window.file);
+    if (!life->second.is_behind()) continue;
+    if (!life->second.behind_since) life->second.behind_since = std::chrono::steady_clock::now();
+    behind.insert(window.file);
   }
   return behind;
+}
+
+bool Calls::Waits::is_over() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next) return false;
+  wait *= 2;
+  next = now + wait;
+  return true;
+}
+
+void Calls::time_passed() {
+  for (auto& [number, state] : processes_) {
+    for (const Window& window : state.windows) {
+      if (const auto child = state.inheritances.find(window.file);
+          child != state.inheritances.end() && child->second.looks.is_over()) {
+        look_at_inherited(number, number, window, child->second);
+        // When a parent has forked it faults; later it may be at rest.
+        if (const pid_t holder = other_holder(number, window.file); holder != 0)
+          child->second.faults = faults_of(holder);
+        write_out_for(child->second, number, window.file);
+      }
+      const auto life = state.lives.find(window.file);
+      if (life == state.lives.end() || life->second.behind_since || !life->second.looks.is_over()) {
+        continue;
+      }
+      if (can_show_stores(state, window))
+        life->second.has_stores_after = pages_of(number, window.begin, window.end).marked_bytes > 0;
+      if (life->second.is_behind()) life->second.behind_since = std::chrono::steady_clock::now();
+    }
+  }
+}
+
+void Calls::look_at_inherited(pid_t number, pid_t thread, std::uint64_t begin, std::uint64_t end) {
+  Process& child = process(number);
+  for (const Window& window : child.windows) {
+    const auto inheritance = child.inheritances.find(window.file);
+    if (inheritance != child.inheritances.end() && begin < window.end && window.begin < end)
+      look_at_inherited(number, thread, window, inheritance->second);
+  }
+}
+
+void Calls::look_at_inherited(pid_t number, pid_t thread, const Window& window,
+                              Inheritance& inheritance) {
+  if (inheritance.is_stored_to) return;
+  if (looks_at_children_ == kLooksAtChildrenMax) {
+    facts_.limits.insert(
+        fmt::format("whether forked children store into what they inherited was looked at {} times",
+                    kLooksAtChildrenMax));
+    return;
+  }
+  looks_at_children_ += 1;
+  const Pages pages = pages_of(thread, window.begin, window.end);
+  inheritance.is_looked_at = true;
+  inheritance.is_touched = inheritance.is_touched || pages.present_bytes > 0;
+  const pid_t holder = other_holder(number, window.file);
+  if (pages.marked_bytes == 0 || holder == 0 || !is_at_rest(holder, window.file, inheritance))
+    return;
+  inheritance.is_stored_to = true;
+  see(window.file, Sight::child_stores, fmt::format("process {}", process_text(number)));
+}
+
+// The page tables of the two are their own, and the marks are the file's.
+bool Calls::is_at_rest(pid_t holder, const FileKey& file, const Inheritance& inheritance) {
+  if (!inheritance.is_written_out || sum_of(facts_.files[file].changes) != inheritance.changes)
+    return false;
+  if (inheritance.faults && faults_of(holder) == *inheritance.faults) return true;
+  bool has_window = false;
+  for (const Window& window : process(holder).windows) {
+    if (window.file != file) continue;
+    has_window = true;
+    if (pages_of(holder, window.begin, window.end).present_bytes > 0) return false;
+  }
+  return has_window;
+}
+
+void Calls::write_out_for(Inheritance& inheritance, pid_t child, const FileKey& file) {
+  const pid_t holder = other_holder(child, file);
+  if (holder == 0 || looks_at_children_ == kLooksAtChildrenMax) return;
+  looks_at_children_ += 1;
+  // Its own marks go with it.
+  look_for_stores(process(holder), holder, 0, ~std::uint64_t{0});
+  const FileFacts& facts = facts_.files[file];
+  inheritance.changes = sum_of(facts.changes);
+  inheritance.is_written_out = write_out(facts.path, file);
+}
+
+bool Calls::is_untouched(const Process& process, const FileKey& file) {
+  const auto inheritance = process.inheritances.find(file);
+  return inheritance != process.inheritances.end() && inheritance->second.is_looked_at &&
+         !inheritance->second.is_touched;
 }
 
 void Calls::life_ended(Process& process, const FileKey& file) {
@@ -724,6 +831,8 @@ void Calls::life_ended(Process& process, const FileKey& file) {
                         milliseconds_between(last, std::max(last, let_go)),
                         life.writes_after,
                         life.has_stores_after,
+                        std::chrono::duration_cast<std::chrono::milliseconds>(life.longest_behind),
+                        milliseconds_between(life.mapped, std::max(last, let_go)),
                         life.follows_unlocking};
   auto& holdings = facts_.files[file].holdings;
   if (holdings.size() < kHoldingsMax) return holdings.push_back(holding);
@@ -741,6 +850,7 @@ void Calls::unmapped_by_call(const Call& call) {
   if (begin % kPageBytes != 0 || call.arguments[1] == 0) return;  // EINVAL
   const std::uint64_t end = page_end(begin + call.arguments[1]);
   look_for_stores(process(call.process), call.thread, begin, end);
+  look_at_inherited(call.process, call.thread, begin, end);
   unmapped(call, begin, end);
 }
 
@@ -1201,10 +1311,7 @@ void Calls::unlocked(const Call& call) {
     if (letting_go.holds.erase(file) == 0) return;
     facts_.files[file].unlockings += 1;
     Life& life = letting_go.lives[file];
-    life.synchronisations += 1;
-    life.began = life.synchronised = std::chrono::steady_clock::now();
-    life.writes_after = 0;
-    life.has_stores_after = false;
+    note_synchronised_life(life, std::chrono::steady_clock::now());
     life_ended(letting_go, file);
   });
 }
@@ -1268,6 +1375,7 @@ void Calls::left_session(const Call& call) {
 void Calls::ends_itself(const Call& call) {
   Process& caller = process(call.process);
   look_for_stores(caller, call.thread, 0, ~std::uint64_t{0});
+  look_at_inherited(call.process, call.thread, 0, ~std::uint64_t{0});
   count_descriptors(call);  // leaves in `holds` what is still held
   if (caller.holds.empty() || caller.code.origin_of(call) != Origin::raw) return;
   for (const FileKey& file : caller.holds) see(file, Sight::raw_call, said_of(call, "exit_group"));

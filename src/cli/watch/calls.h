@@ -40,6 +40,7 @@ class Calls final : public Observer {
   Wants call_entered(const Call& call) override;
   void call_returned(const Call& call, std::uint64_t result) override;
   void call_failed(const Call& call, int error_number) override;
+  void time_passed() override;
 
   // After the program: looks once more who else has its files.
   ProgramFacts finish(const Ending& ending);
@@ -52,6 +53,12 @@ class Calls final : public Observer {
     bool is_read_only = false;  // through a descriptor that is not O_RDWR: not one of Pawl's
     bool is_synchronised = false;
     std::uint64_t serial = 0;
+  };
+  // When to look next, while nothing happens.
+  struct Waits {
+    std::chrono::steady_clock::time_point next = std::chrono::steady_clock::now() + kFirstLookAfter;
+    std::chrono::steady_clock::duration wait = kFirstLookAfter;
+    bool is_over();
   };
   // Holding has it in the end.
   struct Life {
@@ -67,6 +74,21 @@ class Calls final : public Observer {
     bool has_stores_after = false;
     bool follows_unlocking = false;
     std::map<FileKey, std::uint64_t> others_synchronised;  // since its own, while it had changes
+    std::optional<std::chrono::steady_clock::time_point> behind_since;  // when that was seen
+    std::chrono::steady_clock::duration longest_behind{};
+    Waits looks;
+    bool is_behind() const { return writes_after > 0 || has_stores_after; }
+  };
+  // What a forked child does with a mapping that it inherited.
+  struct Inheritance {
+    bool is_looked_at = false;
+    bool is_touched = false;  // a page of it was present
+    bool is_stored_to = false;
+    // Since the file was written out for it:
+    bool is_written_out = false;
+    std::uint64_t changes = 0;            // by calls, before that
+    std::optional<std::uint64_t> faults;  // of the holder, before that
+    Waits looks;
   };
   // A mapping that was made while the process had others of the file.
   struct SecondMapping {
@@ -85,6 +107,7 @@ class Calls final : public Observer {
     SandboxVerdict sandbox;
     std::set<FileKey> holds;
     std::set<FileKey> inherits;
+    std::map<FileKey, Inheritance> inheritances;
     struct Opened {
       FileKey file;
       bool is_stream = false;
@@ -132,6 +155,15 @@ class Calls final : public Observer {
   // The files that the process changed after its last synchronisation of them, as far as that is
   // seen, without `besides`.
   std::set<FileKey> files_behind(const Call& call, const FileKey& besides);
+  static void note_synchronised_life(Life& life, std::chrono::steady_clock::time_point began);
+  // What a child inherited, before it goes and now and then.
+  void look_at_inherited(pid_t number, pid_t thread, std::uint64_t begin, std::uint64_t end);
+  void look_at_inherited(pid_t number, pid_t thread, const Window& window,
+                         Inheritance& inheritance);
+  // True where the file's holder did not store since it was written out.
+  bool is_at_rest(pid_t holder, const FileKey& file, const Inheritance& inheritance);
+  void write_out_for(Inheritance& inheritance, pid_t child, const FileKey& file);
+  static bool is_untouched(const Process& process, const FileKey& file);
   void note_ahead(Process& caller, const FileKey& file, const std::set<FileKey>& behind);
   void life_ended(Process& process, const FileKey& file);
   void end_lives(Process& process);
@@ -227,6 +259,7 @@ class Calls final : public Observer {
   std::size_t scans_ = 0;
   std::size_t looks_for_stores_ = 0;
   std::size_t looks_meanwhile_ = 0;
+  std::size_t looks_at_children_ = 0;
 };
 
 }  // namespace pawl::cli::watch

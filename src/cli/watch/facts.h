@@ -47,7 +47,8 @@ enum class Sight {
   reader,            // opened by one while another has it mapped
   outsider,          // a process that the program did not start has it
   forked_child,      // a child changes or synchronises what its parent mapped
-  inherited,         // a child lived on with the mapping, or unmapped it
+  child_stores,      // a child stores into what its parent mapped
+  inherited,         // a child lived on with the mapping and used it, or unmapped it
   daemon,            // a child that has the mapping leaves its session
   stream_open,       // by fopen(3) and its kin, while it is mapped, or before
   stream_write,      // by stdio
@@ -109,6 +110,9 @@ struct Holding {
   std::chrono::milliseconds after{0};  // from then to its letting go
   std::uint64_t writes_after = 0;
   bool has_stores_after = false;  // where that can be seen
+  // The longest time, without a synchronisation, for which it was seen to have changes.
+  std::chrono::milliseconds longest_behind{0};
+  std::chrono::milliseconds lasted{0};
   // In a mapping that the process made after it gave up a lock on the whole file, which commits it.
   bool follows_unlocking = false;
 };
@@ -117,12 +121,21 @@ inline constexpr std::size_t kHoldingsMax = 64;  // of a file: those with the lo
 // things.
 inline constexpr std::size_t kLooksForStoresMax = 256;
 inline constexpr std::size_t kLooksMeanwhileMax = 1024;
+// While nothing happens; each wait is twice as long as the one before.
+inline constexpr std::chrono::milliseconds kFirstLookAfter{250};
+inline constexpr std::size_t kLooksAtChildrenMax = 1024;
 
 // What one process changes by calls, from its first mapping to its letting go.
 struct CallsOfHolder {
   std::uint64_t synchronised = 0;
   std::uint64_t behind = 0;  // the last synchronisation
 };
+
+inline std::uint64_t sum_of(const std::map<std::string, std::uint64_t>& counts) {
+  std::uint64_t sum = 0;
+  for (const auto& [name, count] : counts) sum += count;
+  return sum;
+}
 
 struct FileFacts {
   std::string path;  // when it was first mapped

@@ -39,12 +39,15 @@ constexpr std::uint64_t kSynchronisationsAheadMin = 8;
 // which on that was an early one.  Below the first bound it is a matter of chance.
 constexpr int kEarlyAfterTimes = 9;
 constexpr std::chrono::milliseconds kEarlyAfterMin{100};
+// How long it had changes without a synchronisation, against the rest of the time.
+constexpr int kBehindTimes = 3;
 // From which on nothing else need speak for it.
 constexpr std::chrono::milliseconds kIdleAfterMin{2000};
 
 constexpr const char* kSharedState = "shared_state";
 constexpr const char* kNeverSynchronised = "never_synchronised";
 constexpr const char* kSynchronisedEarly = "synchronised_early";
+constexpr const char* kSynchronisedAtEnds = "synchronised_at_ends";
 constexpr std::size_t kChangedAlongNamesMax = 8;  // in one remark
 
 constexpr const char* kStreamWhy =
@@ -180,11 +183,17 @@ constexpr std::array kMeanings = {
             "last commit",
             "let it read when the file is closed, or ask the process that has it; --apply eager "
             "keeps the file as new as the last commit"},
+    Meaning{Sight::child_stores, "child_stores", Weight::cannot,
+            "a forked child stores into the mapping that it inherited: under Pawl these stores are "
+            "its own, no other process sees them, and all of them are lost",
+            "store in one process only, or have the processes map the file themselves, one after "
+            "the other; else leave the file out of --atomic"},
     Meaning{Sight::inherited, "inherited", Weight::but,
-            "a forked child lived on with the mapping: under Pawl it may read it, and what it "
-            "stores there is its own and is lost; to unmap it fails there (EPERM)",
-            "see that the child only reads, and leaves the mapping alone; what is to write maps "
-            "the file itself"},
+            "if a child stores there, all of it is lost: a forked child lived on with the mapping "
+            "and used it, and whether it stored is not certain. Under Pawl it may read it, and its "
+            "stores are its own",
+            "find out whether children store (workers of a server do, as a rule). Where they do, "
+            "leave the file out of --atomic; where they only read, name it"},
     Meaning{Sight::renamed, "renamed", Weight::but,
             "a glob is matched against the name that the file has when the program maps it: what "
             "it does under a name that no glob matches is not atomic",
@@ -219,18 +228,13 @@ bool saw(const FileFacts& file, Sight sight) { return file.seen.contains(sight);
 bool is_said_by_another(const FileFacts& file, Sight sight) {
   const bool cannot_preload = saw(file, Sight::no_preload) || saw(file, Sight::privileges);
   if (sight == Sight::raw_call || sight == Sight::inside_libc) return cannot_preload;
-  return sight == Sight::inherited && (saw(file, Sight::forked_child) || saw(file, Sight::daemon));
+  return sight == Sight::inherited && (saw(file, Sight::forked_child) || saw(file, Sight::daemon) ||
+                                       saw(file, Sight::child_stores));
 }
 
 bool maps_a_file(const ProgramFacts& facts, const std::string& executable) {
   return std::ranges::any_of(
       facts.files, [&](const auto& entry) { return entry.second.programs.contains(executable); });
-}
-
-std::uint64_t sum_of(const std::map<std::string, std::uint64_t>& counts) {
-  std::uint64_t sum = 0;
-  for (const auto& [name, count] : counts) sum += count;
-  return sum;
 }
 
 bool asks_for_later_only(const FileFacts& file) {
@@ -376,7 +380,8 @@ std::string list_of(const std::set<std::string>& paths) {
 void judge_changed_along(const ProgramFacts& facts, const FileFacts& file,
                          std::vector<Remark>& remarks) {
   const bool goes_far_back = std::ranges::any_of(remarks, [](const Remark& remark) {
-    return remark.code == kNeverSynchronised || remark.code == kSynchronisedEarly;
+    return remark.code == kNeverSynchronised || remark.code == kSynchronisedEarly ||
+           remark.code == kSynchronisedAtEnds;
   });
   const std::uint64_t ahead = changes_ahead(file, false);
   std::set<std::string> paths;
@@ -510,6 +515,12 @@ std::string left_behind_text(const Holding& holding) {
       holding.has_stores_after ? "; it was stored to after it" : "");
 }
 
+// Before and after most of what the process did with the file, and not meanwhile.
+bool is_at_ends(const Holding& holding) {
+  return holding.synchronisations > 1 && holding.longest_behind >= kIdleAfterMin &&
+         holding.longest_behind >= kBehindTimes * (holding.lasted - holding.longest_behind);
+}
+
 // Left out where there is more to say.
 void judge_frequency(const FileFacts& file, const Ending& ending, std::vector<Remark>& remarks) {
   const auto left_behind = std::ranges::find_if(
@@ -528,6 +539,18 @@ void judge_frequency(const FileFacts& file, const Ending& ending, std::vector<Re
          "nothing, where a crash may take all of it back; else have the program synchronise the "
          "file wherever its data is consistent, as for a power cut (SQLite: synchronous=NORMAL or "
          "FULL)"});
+  }
+  if (const auto at_ends = std::ranges::find_if(file.holdings, is_at_ends);
+      at_ends != file.holdings.end()) {
+    add(remarks,
+        {kSynchronisedAtEnds, Weight::but, 1,
+         fmt::format("it had changes for {} of {} without one",
+                     duration_text(at_ends->longest_behind), duration_text(at_ends->lasted)),
+         "a process synchronised the file when it began and when it ended, and not while it "
+         "changed it: all of that is one commit, and a crash before the last one, or a kill, takes "
+         "the file back to the first",
+         "nothing, where that is what must be whole, as in a command that makes its change and "
+         "ends; else have the program synchronise the file wherever its data is consistent"});
   }
   const bool is_fine = std::ranges::all_of(
       remarks, [](const Remark& remark) { return remark.weight == Weight::note; });
@@ -568,6 +591,15 @@ FileJudgement judge_file(const ProgramFacts& facts, const FileKey& key) {
     // Of a file that is never synchronised the other remark says it.
     if (meaning.sight == Sight::unmapped_unsynchronised && file.synchronisations.empty()) continue;
     add(judgement.remarks, remark_of(meaning, seen->second));
+    if (meaning.sight == Sight::inherited) judgement.is_in_doubt = true;
+    if (meaning.sight == Sight::reader && file.synchronisations.empty()) {
+      judgement.remarks.back().why =
+          "other processes see nothing of what the program does to the file until it is closed, "
+          "for it is never synchronised";
+      judgement.remarks.back().advice =
+          "leave it out of --atomic where others must see it meanwhile, as with counters that a "
+          "server collects; else let them read when it is closed";
+    }
   }
   judgement.is_only_asynchronous = asks_for_later_only(file);
   judge_synchronisation(file, judgement.remarks);
