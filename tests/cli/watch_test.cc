@@ -1048,6 +1048,15 @@ TEST_F(Watch, FindsNothingWhereNothingFollowsTheLastSynchronisation) {
   }
 }
 
+// crm114 touches the time of its file in the end.
+TEST_F(Watch, TookAWriteOfWhatIsThereForAChange) {
+  const Seen same = watch(doing("touches"));
+  EXPECT_EQ(same.codes(), Codes{"synchronised_once"}) << same.answer.dump(1);
+  EXPECT_EQ(same.file(file_)["changes"], json::object());
+  const Seen other = watch(doing("touches_and_writes"));
+  EXPECT_EQ(other.codes(), Codes{"synchronised_early"}) << other.answer.dump(1);
+}
+
 TEST_F(Watch, TellsThatGivingUpALockCommits) {
   const Seen seen = watch(doing("unlocks"));
   EXPECT_EQ(seen.codes(), Codes{"never_synchronised"}) << seen.answer.dump(1);

@@ -41,6 +41,7 @@ namespace {
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kPrivateCopyBytesMax = std::uint64_t{1} << 30;  // the face copies no more
 constexpr std::size_t kControlBytesMax = 65536;
+constexpr std::size_t kTouchBytesMax = 64;
 constexpr int kMovesBlocks =
     FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE | FALLOC_FL_UNSHARE_RANGE;
 
@@ -1035,13 +1036,22 @@ void Calls::changed(const Call& call, const char* name, int descriptor) {
   if (!open || !open->is_writable()) return;
   if (!is_known(open->key)) return changed_beside(call, *open, name, descriptor);
   if (!is_by_holder(call, open->key, name)) return;
+  const bool is_same = writes_what_is_there(call, *open);
   FileFacts& facts = facts_.files[open->key];
-  note_changed(open->key, name);
+  if (is_same) {
+    // It marks the page all the same, which would then pass for a store.
+    look_for_stores(process(call.process), call.thread, 0, ~std::uint64_t{0});
+    once_done([this, number = call.process, file = open->key, descriptor] {
+      if (!process(number).lives[file].is_behind()) write_out(number, descriptor);
+    });
+  } else {
+    note_changed(open->key, name);
+  }
   facts.last_size_bytes = std::max(facts.last_size_bytes, open->size_bytes);
   const bool asks_for_durability =
       call.number == SYS_pwritev2 && (call.arguments[5] & (RWF_SYNC | RWF_DSYNC)) != 0;
   const bool writes = call.number != SYS_ftruncate && call.number != SYS_fallocate;
-  if (writes) {
+  if (writes && !is_same) {
     once_done([this, number = call.process, file = open->key] {
       process(number).lives[file].writes_after += 1;
     });
@@ -1049,6 +1059,29 @@ void Calls::changed(const Call& call, const char* name, int descriptor) {
   if (writes && (open->writes_durably() || asks_for_durability)) {
     note_synchronised(call, open->key, kDurableWrite);
   }
+}
+
+bool Calls::writes_what_is_there(const Call& call, const OpenFile& open) {
+  const std::uint64_t count = call.arguments[2];
+  if ((call.number != SYS_write && call.number != SYS_pwrite64) || count > kTouchBytesMax ||
+      (open.flags & O_APPEND) != 0) {
+    return false;
+  }
+  const std::string name = std::to_string(number(call.arguments[0]));
+  auto offset = static_cast<off_t>(call.arguments[3]);
+  if (call.number == SYS_write) {
+    std::ifstream information(link_to(call.thread, "fdinfo/" + name));
+    std::string field;  // "pos:" comes first
+    if (!(information >> field >> offset)) return false;
+  }
+  std::array<char, kTouchBytesMax> written{};
+  std::array<char, kTouchBytesMax> there{};
+  const Descriptor file(
+      ::open(link_to(call.thread, "fd/" + name).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return file.valid() &&
+         tracing::read_memory(call.thread, call.arguments[1], written.data(), count) &&
+         ::pread(file.get(), there.data(), count, offset) == static_cast<ssize_t>(count) &&
+         written == there;
 }
 
 void Calls::changed_beside(const Call& call, const OpenFile& open, const char* name,

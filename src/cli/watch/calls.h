@@ -184,6 +184,8 @@ class Calls final : public Observer {
   // `why`: what the call itself is wrong in, or empty.
   void note_if_it_fails(const Call& call, const FileKey& file, const char* name, const char* why);
   void changed(const Call& call, const char* name, int descriptor);
+  // A few bytes that are there already: so a program touches the time of a file.
+  static bool writes_what_is_there(const Call& call, const OpenFile& open);
   // A file that is not mapped: it may belong to one that is.
   void changed_beside(const Call& call, const OpenFile& open, const char* name, int descriptor);
   void note_unmapped(const Call& call, const FileKey& file, const std::string& path);
