@@ -819,7 +819,7 @@ TEST_F(Watch, CalledFilesFineThatAreSynchronisedAtDifferentTimes) {
 TEST_F(Watch, CalledAFileFineWhoseCatalogueIsAheadOfIt) {
   if (!shows_stores(directory_.path().string())) GTEST_SKIP() << "no marks on tmpfs";
   const std::string catalogue = directory_ / "catalogue.json";
-  for (const char* what : {"catalogue", "catalogue_at_last"}) {
+  for (const char* what : {"catalogue", "catalogue_at_last", "catalogue_late"}) {
     std::filesystem::remove(file_);
     const Seen seen = watch({watched_program(), what, file_, catalogue});
     Codes codes = seen.codes();

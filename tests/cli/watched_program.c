@@ -784,11 +784,16 @@ static void with_catalogue(const char* path, const char* other) {
   const int every = strcmp(what, "catalogue_ordered") == 0   ? 1
                     : strcmp(what, "catalogue_at_last") == 0 ? kRounds
                                                              : 5;
+  const int is_late = strcmp(what, "catalogue_late") == 0;
   const int file = open_file(path);
   char* const memory = map_file(file);
   char name[4096];
   snprintf(name, sizeof(name), "%s.new", other);
-  for (int round = 1; round <= kRounds; ++round) {
+  const int many_before = 2000;
+  const int before = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  for (int i = 0; is_late && i < many_before; ++i) change_by_call(before, i);
+  close(before);
+  for (int round = 1; round <= kRounds * (is_late ? 10 : 1); ++round) {
     memory[kPage] += 1;
     if (round % every == 0 && fsync(file) != 0) refuse("fsync");
     const int written = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -704,17 +704,14 @@ std::set<FileKey> Calls::files_behind(const Call& call, const FileKey& besides) 
   for (const Window& window : caller.windows) {
     const auto life = caller.lives.find(window.file);
     if (life == caller.lives.end() || window.file == besides) continue;
-    if (life->second.writes_after == 0 && can_show_stores(caller, window)) {
-      if (looks_meanwhile_ == kLooksMeanwhileMax) {
-        facts_.limits.insert(
-            fmt::format("whether a file had stores while another one was changed was looked at {} "
-                        "times",
-                        kLooksMeanwhileMax));
-        return behind;
-      }
+    const auto began = std::chrono::steady_clock::now();
+    if (life->second.writes_after == 0 && can_show_stores(caller, window) &&
+        (looks_meanwhile_ < kLooksMeanwhile || began >= next_look_meanwhile_)) {
       looks_meanwhile_ += 1;
       life->second.has_stores_after =
           pages_of(call.thread, window.begin, window.end).marked_bytes > 0;
+      const auto ended = std::chrono::steady_clock::now();
+      next_look_meanwhile_ = ended + kLooksMeanwhilePart * (ended - began);
     }
     if (!life->second.is_behind()) continue;
     if (!life->second.behind_since) life->second.behind_since = std::chrono::steady_clock::now();

@@ -261,6 +261,7 @@ class Calls final : public Observer {
   std::size_t scans_ = 0;
   std::size_t looks_for_stores_ = 0;
   std::size_t looks_meanwhile_ = 0;
+  std::chrono::steady_clock::time_point next_look_meanwhile_;
   std::size_t looks_at_children_ = 0;
 };
 

@@ -117,10 +117,11 @@ struct Holding {
   bool follows_unlocking = false;
 };
 inline constexpr std::size_t kHoldingsMax = 64;  // of a file: those with the longest `after`
-// For stores that were not synchronised: when a mapping goes, and while the program does other
-// things.
+// For stores that were not synchronised: when a mapping goes,
 inline constexpr std::size_t kLooksForStoresMax = 256;
-inline constexpr std::size_t kLooksMeanwhileMax = 1024;
+// and while the program changes other files: these often, and after that for a part of the time.
+inline constexpr std::size_t kLooksMeanwhile = 256;
+inline constexpr int kLooksMeanwhilePart = 20;
 // While nothing happens; each wait is twice as long as the one before.
 inline constexpr std::chrono::milliseconds kFirstLookAfter{250};
 inline constexpr std::size_t kLooksAtChildrenMax = 1024;
