@@ -785,8 +785,9 @@ static void with_catalogue(const char* path, const char* other) {
                     : strcmp(what, "catalogue_at_last") == 0 ? kRounds
                                                              : 5;
   const int is_late = strcmp(what, "catalogue_late") == 0;
+  const int maps_each_time = strcmp(what, "catalogue_of_windows") == 0;
   const int file = open_file(path);
-  char* const memory = map_file(file);
+  char* memory = map_file(file);
   char name[4096];
   snprintf(name, sizeof(name), "%s.new", other);
   const int many_before = 2000;
@@ -795,11 +796,13 @@ static void with_catalogue(const char* path, const char* other) {
   close(before);
   for (int round = 1; round <= kRounds * (is_late ? 10 : 1); ++round) {
     memory[kPage] += 1;
+    if (maps_each_time && munmap(memory, kLength) != 0) refuse("munmap");
     if (round % every == 0 && fsync(file) != 0) refuse("fsync");
     const int written = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (written < 0 || write(written, "text", 4) != 4) refuse("write");
     close(written);
     if (rename(name, other) != 0) refuse("rename");
+    if (maps_each_time) memory = map_file(file);
   }
   let_go(memory, file);
 }

@@ -701,23 +701,27 @@ bool Calls::can_show_stores(const Process& process, const Window& window) {
 std::set<FileKey> Calls::files_behind(const Call& call, const FileKey& besides) {
   Process& caller = process(call.process);
   std::set<FileKey> behind;
-  for (const Window& window : caller.windows) {
-    const auto life = caller.lives.find(window.file);
-    if (life == caller.lives.end() || window.file == besides) continue;
-    const auto began = std::chrono::steady_clock::now();
-    if (life->second.writes_after == 0 && can_show_stores(caller, window) &&
-        (looks_meanwhile_ < kLooksMeanwhile || began >= next_look_meanwhile_)) {
-      looks_meanwhile_ += 1;
-      life->second.has_stores_after =
-          pages_of(call.thread, window.begin, window.end).marked_bytes > 0;
-      const auto ended = std::chrono::steady_clock::now();
-      next_look_meanwhile_ = ended + kLooksMeanwhilePart * (ended - began);
+  for (auto& [file, life] : caller.lives) {
+    if (file == besides) continue;
+    for (const Window& window : caller.windows) {
+      if (window.file == file && !life.is_behind() && can_show_stores(caller, window))
+        look_meanwhile(window, life, call.thread);
     }
-    if (!life->second.is_behind()) continue;
-    if (!life->second.behind_since) life->second.behind_since = std::chrono::steady_clock::now();
-    behind.insert(window.file);
+    // What it let go of altogether is committed.
+    if (!life.is_behind() || !holds_still(call.process, caller, file)) continue;
+    if (!life.behind_since) life.behind_since = std::chrono::steady_clock::now();
+    behind.insert(file);
   }
   return behind;
+}
+
+void Calls::look_meanwhile(const Window& window, Life& life, pid_t thread) {
+  const auto began = std::chrono::steady_clock::now();
+  if (looks_meanwhile_ >= kLooksMeanwhile && began < next_look_meanwhile_) return;
+  looks_meanwhile_ += 1;
+  life.has_stores_after = pages_of(thread, window.begin, window.end).marked_bytes > 0;
+  const auto ended = std::chrono::steady_clock::now();
+  next_look_meanwhile_ = ended + kLooksMeanwhilePart * (ended - began);
 }
 
 bool Calls::Waits::is_over() {

@@ -58,7 +58,7 @@ class Calls final : public Observer {
   struct Waits {
     std::chrono::steady_clock::time_point next = std::chrono::steady_clock::now() + kFirstLookAfter;
     std::chrono::steady_clock::duration wait = kFirstLookAfter;
-    bool is_over();
+    bool is_over();  // once for each wait: the next one begins
   };
   // Holding has it in the end.
   struct Life {
@@ -155,6 +155,7 @@ class Calls final : public Observer {
   // The files that the process changed after its last synchronisation of them, as far as that is
   // seen, without `besides`.
   std::set<FileKey> files_behind(const Call& call, const FileKey& besides);
+  void look_meanwhile(const Window& window, Life& life, pid_t thread);
   static void note_synchronised_life(Life& life, std::chrono::steady_clock::time_point began);
   // What a child inherited, before it goes and now and then.
   void look_at_inherited(pid_t number, pid_t thread, std::uint64_t begin, std::uint64_t end);
