@@ -53,6 +53,11 @@ std::size_t count_of(const std::string& part, const std::string& text) {
   return count;
 }
 
+bool shows_stores(const std::string& directory) {
+  struct statfs system{};
+  return ::statfs(directory.c_str(), &system) == 0 && system.f_type != TMPFS_MAGIC;
+}
+
 struct Case {
   const char* what;
   Codes codes;
@@ -862,6 +867,111 @@ TEST_F(Watch, NamesWhatElseIsWrittenBesideAFileThatAKillTakesBack) {
   EXPECT_EQ(synchronised.codes(), Codes{}) << synchronised.answer.dump(1);
 }
 
+// "Pawl can protect all of it as it is" of two files that belong together, one of which was
+// synchronised when it was opened and closed, and the other one at each step: each kill tore them.
+TEST_F(Watch, CalledFilesFineThatAreSynchronisedAtDifferentTimes) {
+  if (!shows_stores(directory_.path().string())) GTEST_SKIP() << "no marks on tmpfs";
+  const std::string other = directory_ / "index.db";
+  const Seen seen = watch({watched_program(), "apart", file_, other});
+  EXPECT_EQ(seen.codes(), (Codes{"in_one_go", "synchronised_apart"})) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, kExitProtectedBut);
+  EXPECT_EQ(seen.file(file_)["verdict"], "can, but");
+  const std::string told = seen.text_of(file_, "synchronised_apart");
+  EXPECT_TRUE(contains(told, other + " 20 times")) << told;
+  for (const json& finding : seen.file(file_)["findings"]) {
+    if (finding["code"] != "synchronised_apart") continue;
+    EXPECT_TRUE(contains(finding["advice"], "--group")) << finding;
+  }
+}
+
+// The same with a catalogue that is not mapped, replaced at each step and ahead of the file.
+TEST_F(Watch, CalledAFileFineWhoseCatalogueIsAheadOfIt) {
+  if (!shows_stores(directory_.path().string())) GTEST_SKIP() << "no marks on tmpfs";
+  const std::string catalogue = directory_ / "catalogue.json";
+  for (const char* what :
+       {"catalogue", "catalogue_at_last", "catalogue_late", "catalogue_of_windows"}) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch({watched_program(), what, file_, catalogue});
+    Codes codes = seen.codes();
+    codes.erase("synchronised_once");
+    codes.erase("unmapped_unsynchronised");
+    EXPECT_EQ(codes, Codes{"changed_along"}) << what << seen.answer.dump(1);
+    EXPECT_EQ(seen.code, kExitProtectedBut) << what;
+    EXPECT_TRUE(seen.text_of(file_, "changed_along").starts_with(catalogue + "; "))
+        << seen.answer.dump(1);
+  }
+  // By its name it is the file's own.
+  const Seen log = watch({watched_program(), "catalogue", file_, file_ + "-wal"});
+  EXPECT_EQ(log.codes(), Codes{"companion"}) << log.answer.dump(1);
+  EXPECT_EQ(log.file(file_)["verdict"], "cannot");
+}
+
+// aria2, krb5, timslite: what they have besides a mapped file waits for that, or was not changed.
+TEST_F(Watch, FindsNothingWhereOtherFilesWaitForThisOne) {
+  const std::string other = directory_ / "other";
+  const std::vector<Case> cases = {{"catalogue_ordered", {}},
+                                   {"logs_before", {}},
+                                   {"three", {"in_one_go"}},
+                                   {"apart_and_idle", {"in_one_go"}}};
+  for (const Case& one : cases) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch({watched_program(), one.what, file_, other});
+    EXPECT_EQ(seen.codes(), one.codes) << one.what << seen.answer.dump(1);
+    EXPECT_EQ(seen.code, fine()) << one.what;
+  }
+}
+
+// A prefork server lost all that its workers stored, behind an answer that said "can be protected".
+TEST_F(Watch, CalledAFileProtectableThatForkedChildrenStoreTo) {
+  if (!shows_stores(directory_.path().string())) GTEST_SKIP() << "no marks on tmpfs";
+  for (const char* what : {"worker_stores", "worker_of_worker", "worker_stores_long"}) {
+    std::filesystem::remove(file_);
+    const Seen seen = watch(doing(what));
+    EXPECT_EQ(seen.codes(), Codes{"child_stores"}) << what << seen.answer.dump(1);
+    EXPECT_EQ(seen.code, kExitUnsafe) << what;
+    EXPECT_EQ(seen.file(file_)["run"], "") << what;
+  }
+  std::filesystem::remove(file_);
+  EXPECT_EQ(std::system((watched_program() + " worker_stores " + file_).c_str()), 0);
+  EXPECT_EQ(read_file(file_)[kPage], 'c');
+  std::filesystem::remove(file_);
+  EXPECT_EQ(pawl({"run", "--atomic", "*.db", "--", watched_program(), "worker_stores", file_}).code,
+            0);
+  EXPECT_EQ(read_file(file_)[kPage], '\0');
+}
+
+// Where that is not certain, the line to type looked like a way out.
+TEST_F(Watch, OfferedALineForAFileThatForkedChildrenMayStoreTo) {
+  const Seen seen = watch(doing("worker_reads_long"));
+  EXPECT_EQ(seen.codes(), Codes{"inherited"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, kExitProtectedBut);
+  EXPECT_EQ(seen.file(file_)["run"], "");
+  const std::string told = seen.text_of(file_, "inherited");
+  EXPECT_TRUE(contains(told, "if a child stores there, all of it is lost")) << told;
+  EXPECT_FALSE(contains(told, "EPERM")) << told;
+  const Seen waits = watch(doing("worker_waits"));
+  EXPECT_EQ(waits.codes(), Codes{}) << waits.answer.dump(1);
+  EXPECT_NE(waits.file(file_)["run"], "");
+}
+
+// gunicorn: --apply eager does nothing for a file that is never committed.
+TEST_F(Watch, AdvisedToApplyEagerlyWhereNothingIsCommitted) {
+  const Seen seen = watch(doing("for_readers"));
+  EXPECT_EQ(seen.codes(), (Codes{"never_synchronised", "reader"})) << seen.answer.dump(1);
+  EXPECT_TRUE(contains(seen.text_of(file_, "reader"), "until it is closed"));
+  EXPECT_FALSE(contains(seen.answer.dump(), "eager")) << seen.answer.dump(1);
+}
+
+TEST_F(Watch, CalledAFileFineThatIsSynchronisedWhenItIsOpenedAndClosedOnly) {
+  if (!shows_stores(directory_.path().string())) GTEST_SKIP() << "no marks on tmpfs";
+  const Seen seen = watch(doing("ends_and_stores"));
+  EXPECT_EQ(seen.codes(), Codes{"synchronised_at_ends"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, kExitProtectedBut);
+  std::filesystem::remove(file_);
+  const Seen idles = watch(doing("ends_and_idles"));
+  EXPECT_EQ(idles.codes(), Codes{}) << idles.answer.dump(1);
+}
+
 // MapDB: of three files that belong together the line to type had two.
 TEST_F(Watch, CalledAFileFineWhoseNeighbourIsRefused) {
   const Seen seen = watch(doing("refused_beside"));
@@ -964,11 +1074,6 @@ TEST_F(Watch, BelievedCallsThatFailed) {
 
 // ------------------------------------------------------------------------ the last synchronisation
 
-bool shows_stores(const std::string& directory) {
-  struct statfs system{};
-  return ::statfs(directory.c_str(), &system) == 0 && system.f_type != TMPFS_MAGIC;
-}
-
 // Chronicle Map was called fine. Its one commit was made while the file was not ready; a kill hours
 // later took it back to that, and nothing could open it any more.
 TEST_F(Watch, CalledAFileFineThatIsSynchronisedWhileItIsMadeOnly) {
@@ -1012,6 +1117,15 @@ TEST_F(Watch, FindsNothingWhereNothingFollowsTheLastSynchronisation) {
     EXPECT_EQ(seen.codes(), one.codes) << one.what << seen.answer.dump(1);
     EXPECT_EQ(seen.code, fine()) << one.what;
   }
+}
+
+// crm114 touches the time of its file in the end.
+TEST_F(Watch, TookAWriteOfWhatIsThereForAChange) {
+  const Seen same = watch(doing("touches"));
+  EXPECT_EQ(same.codes(), Codes{"synchronised_once"}) << same.answer.dump(1);
+  EXPECT_EQ(same.file(file_)["changes"], json::object());
+  const Seen other = watch(doing("touches_and_writes"));
+  EXPECT_EQ(other.codes(), Codes{"synchronised_early"}) << other.answer.dump(1);
 }
 
 TEST_F(Watch, TellsThatGivingUpALockCommits) {

@@ -497,7 +497,8 @@ static char* map_for_reading(int file) {
 }
 
 static void change_by_call(int file, int round) {
-  if (pwrite(file, "text", 4, round % kPages * kPage) != 4) refuse("pwrite");
+  if (pwrite(file, &round, sizeof(round), round % kPages * kPage) != sizeof(round))
+    refuse("pwrite");
 }
 
 /* As SQLite with mmap_size and synchronous=OFF: a log, then the file, which is synchronised once.
@@ -763,6 +764,170 @@ static void both(const char* path, const char* other) {
   let_go(second, two);
 }
 
+/* FILE is synchronised when it is opened and when it is closed, the other one at each step. */
+static void synchronise_apart(const char* path, const char* other) {
+  const int stores = strcmp(what, "apart") == 0;
+  const int data = open_file(path);
+  const int index = open_file(other);
+  char* const records = map_file(data);
+  char* const count = map_file(index);
+  commit(records);
+  for (int round = 0; round < kRounds; ++round) {
+    if (stores) records[2 * kPage] += 1;
+    commit(count);
+  }
+  commit(records);
+  let_go(records, data);
+  let_go(count, index);
+}
+
+/* FILE, FILE.1 and FILE.2 belong together, and so they are synchronised. */
+static void three_together(const char* path) {
+  int files[3];
+  char* memory[3];
+  for (int i = 0; i < 3; ++i) {
+    char name[4096];
+    snprintf(name, sizeof(name), i == 0 ? "%s" : "%s.%d", path, i);
+    files[i] = open_file(name);
+    memory[i] = map_file(files[i]);
+  }
+  for (int round = 0; round < kRounds; ++round) {
+    for (int i = 0; i < 3; ++i) memory[i][2 * kPage] += 1;
+    for (int i = 0; i < 3; ++i) commit(memory[i]);
+  }
+  for (int i = 0; i < 3; ++i) let_go(memory[i], files[i]);
+}
+
+/* A catalogue says what FILE has, and is replaced at each step. */
+static void with_catalogue(const char* path, const char* other) {
+  const int every = strcmp(what, "catalogue_ordered") == 0   ? 1
+                    : strcmp(what, "catalogue_at_last") == 0 ? kRounds
+                                                             : 5;
+  const int is_late = strcmp(what, "catalogue_late") == 0;
+  const int maps_each_time = strcmp(what, "catalogue_of_windows") == 0;
+  const int file = open_file(path);
+  char* memory = map_file(file);
+  char name[4096];
+  snprintf(name, sizeof(name), "%s.new", other);
+  const int many_before = 2000;
+  const int before = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  for (int i = 0; is_late && i < many_before; ++i) change_by_call(before, i);
+  close(before);
+  for (int round = 1; round <= kRounds * (is_late ? 10 : 1); ++round) {
+    memory[kPage] += 1;
+    if (maps_each_time && munmap(memory, kLength) != 0) refuse("munmap");
+    if (round % every == 0 && fsync(file) != 0) refuse("fsync");
+    const int written = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (written < 0 || write(written, "text", 4) != 4) refuse("write");
+    close(written);
+    if (rename(name, other) != 0) refuse("rename");
+    if (maps_each_time) memory = map_file(file);
+  }
+  let_go(memory, file);
+}
+
+/* As krb5: FILE has what is about to be done to a database, and that it was done. */
+static void log_before_database(const char* path, const char* other) {
+  const int file = open_file(path);
+  const int database = open_file(other);
+  char* const memory = map_file(file);
+  for (int round = 0; round < kRounds; ++round) {
+    commit(memory);
+    change_by_call(database, round);
+    commit(memory);
+  }
+  close(database);
+  let_go(memory, file);
+}
+
+/* As crm114: the time of a file that is not unmapped yet is touched by a write of its first bytes.
+ */
+static void touch_after_synchronising(const char* path) {
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  char bytes[12];
+  commit(memory);
+  const int other = open(path, O_RDWR | O_CLOEXEC);
+  if (other < 0 || read(other, bytes, sizeof(bytes)) != sizeof(bytes)) refuse("read");
+  if (strcmp(what, "touches_and_writes") == 0) bytes[0] += 1;
+  if (lseek(other, 0, SEEK_SET) != 0 || write(other, bytes, sizeof(bytes)) != sizeof(bytes))
+    refuse("write");
+  close(other);
+  let_go(memory, file);
+}
+
+enum { kStepMs = 50, kSteps = 70 }; /* 3.5 seconds in all */
+
+static void store_for_a_while(char* memory) {
+  for (int step = 0; step < kSteps; ++step) {
+    memory[2 * kPage] += 1;
+    usleep(kStepMs * 1000);
+  }
+}
+
+/* Is synchronised when it begins and when it ends, and not meanwhile. */
+static void synchronise_at_ends(const char* path) {
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  commit(memory);
+  if (strcmp(what, "ends_and_stores") == 0) {
+    store_for_a_while(memory);
+  } else {
+    usleep(kSteps * kStepMs * 1000);
+  }
+  commit(memory);
+  let_go(memory, file);
+}
+
+/* What a worker does whose parent has mapped the file, and has it still. */
+static void work_in_child(const char* path) {
+  const int stores_long = strcmp(what, "worker_stores_long") == 0;
+  const int reads_long = strcmp(what, "worker_reads_long") == 0;
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  if (stores_long || reads_long) commit(memory);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (strcmp(what, "worker_of_worker") == 0) {
+      const pid_t second = fork();
+      if (second == 0) {
+        memory[kPage] = 'c';
+        _exit(0);
+      }
+      join(second);
+    }
+    if (strcmp(what, "worker_stores") == 0) memory[kPage] = 'c';
+    if (stores_long) store_for_a_while(memory);
+    volatile const char* const seen = memory;
+    for (int step = 0; reads_long && step < kSteps; ++step) {
+      if (seen[0] != 0 && seen[2 * kPage] == 'x') usleep(1);
+      usleep(kStepMs * 1000);
+    }
+    _exit(0);
+  }
+  for (int step = 0; reads_long && step < kSteps; ++step) {
+    memory[2 * kPage] = (char)step;
+    commit(memory);
+    memory[2 * kPage] += 1;
+    usleep(kStepMs * 1000);
+  }
+  join(child);
+  for (int i = 0; i < 2; ++i) {
+    memory[0] += 1;
+    if (msync(memory, kPage, MS_SYNC) != 0) refuse("msync");
+  }
+  let_go(memory, file);
+}
+
+/* Counters that another process collects. */
+static void store_for_readers(const char* path) {
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  memory[0] = 1;
+  run_self("read", path);
+  let_go(memory, file);
+}
+
 static void stay(const char* path) {
   const int file = open_file(path);
   if (file < 0 || write(STDOUT_FILENO, "r", 1) != 1) exit(1);
@@ -978,6 +1143,22 @@ int main(int count, char** words) {
     ask_for_pawl(words[2]);
   } else if (strcmp(what, "both") == 0 && count == 4) {
     both(words[2], words[3]);
+  } else if (strncmp(what, "apart", strlen("apart")) == 0 && count == 4) {
+    synchronise_apart(words[2], words[3]);
+  } else if (strncmp(what, "touches", strlen("touches")) == 0) {
+    touch_after_synchronising(words[2]);
+  } else if (strncmp(what, "ends_and", strlen("ends_and")) == 0) {
+    synchronise_at_ends(words[2]);
+  } else if (strncmp(what, "worker", strlen("worker")) == 0) {
+    work_in_child(words[2]);
+  } else if (strcmp(what, "for_readers") == 0) {
+    store_for_readers(words[2]);
+  } else if (strcmp(what, "three") == 0) {
+    three_together(words[2]);
+  } else if (strncmp(what, "catalogue", strlen("catalogue")) == 0 && count == 4) {
+    with_catalogue(words[2], words[3]);
+  } else if (strcmp(what, "logs_before") == 0 && count == 4) {
+    log_before_database(words[2], words[3]);
   } else if (strcmp(what, "many") == 0 && count == 4) {
     many(words[2], atoi(words[3]));
   } else if (strcmp(what, "at_once") == 0 && count == 4) {

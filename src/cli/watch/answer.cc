@@ -33,18 +33,19 @@ std::vector<std::string> names_of(const ProgramFacts& facts, const Files& files)
 }
 
 bool is_refused(const FileJudgement& file) { return file.verdict == Weight::cannot; }
-bool is_left_out(const FileJudgement& file) { return file.is_left_out; }
+bool is_offered(const FileJudgement& file) { return !file.is_left_out && !file.is_in_doubt; }
 
+// Of the line to type.
 Files left_out(const Judgement& judgement) {
   Files files = judgement.files;
-  std::erase_if(files, std::not_fn(is_left_out));
+  std::erase_if(files, is_offered);
   return files;
 }
 
-// Of the files that are not left out.
+// Of the files that are offered.
 std::vector<std::string> suggested_globs(const ProgramFacts& facts, const Judgement& judgement,
                                          Files files) {
-  std::erase_if(files, is_left_out);
+  std::erase_if(files, std::not_fn(is_offered));
   return globs_for(
       names_of(facts, files), names_of(facts, left_out(judgement)),
       {facts.process_numbers, facts.random_names, facts.random_directories, facts.dates});
@@ -58,7 +59,7 @@ std::vector<std::string> paths_to_leave_out(const ProgramFacts& facts, const Jud
   for (const FileJudgement& file : left_out(judgement)) {
     const std::string& path = facts.files.at(file.key).path;
     const bool is_taken = !suggested.empty() && Globs(suggested).match(path);
-    if (!is_refused(file) && !is_taken) paths.push_back(path);
+    if (file.is_left_out && !is_refused(file) && !is_taken) paths.push_back(path);
   }
   return paths;
 }
@@ -66,7 +67,7 @@ std::vector<std::string> paths_to_leave_out(const ProgramFacts& facts, const Jud
 // The command that protects these of the judged files; empty where it would protect none.
 std::string run_line(const ProgramFacts& facts, const Judgement& judgement, Files files,
                      const std::vector<std::string>& command) {
-  std::erase_if(files, is_left_out);
+  std::erase_if(files, std::not_fn(is_offered));
   if (files.empty()) return {};
   std::string line = "pawl run";
   if (std::ranges::any_of(files, &FileJudgement::is_only_asynchronous)) line += " --ms-async sync";
@@ -246,7 +247,7 @@ const char* verdict_on_all(const Judgement& judgement) {
 
 std::string last_lines(const Judgement& judgement) {
   std::string text = verdict_on_all(judgement);
-  const bool is_yes = std::ranges::any_of(judgement.files, std::not_fn(is_left_out)) &&
+  const bool is_yes = std::ranges::any_of(judgement.files, is_offered) &&
                       std::ranges::none_of(judgement.files, is_refused);
   if (is_yes) {
     text +=
@@ -308,7 +309,7 @@ void print_answer(const ProgramFacts& facts, const Judgement& judgement,
     fmt::print("\n");
     print_wrapped(0, "Not all was looked at: " + limit + ".");
   }
-  if (std::ranges::count_if(judgement.files, std::not_fn(is_left_out)) > 1) {
+  if (std::ranges::count_if(judgement.files, is_offered) > 1) {
     fmt::print("\nAll that can be protected:\n  {}\n",
                run_line(facts, judgement, judgement.files, command));
   }

@@ -41,6 +41,7 @@ namespace {
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kPrivateCopyBytesMax = std::uint64_t{1} << 30;  // the face copies no more
 constexpr std::size_t kControlBytesMax = 65536;
+constexpr std::size_t kTouchBytesMax = 64;
 constexpr int kMovesBlocks =
     FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE | FALLOC_FL_UNSHARE_RANGE;
 
@@ -134,7 +135,7 @@ void Calls::process_began(pid_t number, pid_t parent) {
     return;
   }
   Process child = found->second;
-  child.inherits = child.holds;
+  child.inherits.insert(child.holds.begin(), child.holds.end());
   std::erase_if(child.inherits, [&](const FileKey& file) {
     return !holds_still(parent, found->second, file) &&
            !inherits_still(parent, found->second, file);
@@ -144,6 +145,8 @@ void Calls::process_began(pid_t number, pid_t parent) {
   child.lives.clear();
   child.opened.clear();
   child.last_synchronised.reset();
+  child.inheritances.clear();
+  for (const FileKey& file : child.inherits) write_out_for(child.inheritances[file], number, file);
   processes_.insert_or_assign(number, std::move(child));
 }
 
@@ -152,6 +155,7 @@ void Calls::process_borrows_memory(pid_t number) {
   child.windows.clear();
   child.second_mappings.clear();
   child.inherits.clear();
+  child.inheritances.clear();
 }
 
 void Calls::process_executed(pid_t number) {
@@ -184,6 +188,7 @@ void Calls::process_executed(pid_t number) {
 
 void Calls::process_dies(pid_t number, pid_t thread) {
   look_for_stores(process(number), thread, 0, ~std::uint64_t{0});
+  look_at_inherited(number, thread, 0, ~std::uint64_t{0});
 }
 
 void Calls::process_ended(pid_t number) {
@@ -192,7 +197,7 @@ void Calls::process_ended(pid_t number) {
   refuse_second_mappings(found->second);
   end_lives(found->second);
   for (const Window& window : found->second.windows) {
-    if (found->second.inherits.contains(window.file)) {
+    if (found->second.inherits.contains(window.file) && !is_untouched(found->second, window.file)) {
       see(window.file, Sight::inherited,
           fmt::format("process {} was forked while its parent had the file mapped, and kept the "
                       "mapping until it ended",
@@ -356,24 +361,56 @@ void Calls::holder_let_go(FileFacts& facts) {
 
 void Calls::note_synchronised(const Call& call, const FileKey& file, const char* name) {
   if (!is_by_holder(call, file, name, Effect::synchronises)) return;
-  once_done([this, number = call.process, file, name, began = std::chrono::steady_clock::now()] {
+  // Those calls synchronise all files at once.
+  const bool is_alone = name != kSync && name != kSyncfs;
+  once_done([this, number = call.process, file, name,
+             behind = is_alone ? files_behind(call, file) : std::set<FileKey>(),
+             began = std::chrono::steady_clock::now()] {
     FileFacts& facts = facts_.files[file];
     facts.synchronisations[name] += 1;
     facts.latest.synchronised += std::exchange(facts.latest.behind, 0);
     Process& caller = process(number);
     Life& life = caller.lives[file];
-    if (life.synchronisations++ > 0) life.waited += life.synchronised - life.began;
-    life.began = began;
-    life.synchronised = std::chrono::steady_clock::now();
-    life.writes_after = 0;
-    life.has_stores_after = false;
+    note_synchronised_life(life, began);
     // The kernel writes out later, or the bytes of one call alone.
     life.has_shown_all = name != kAsynchronous && name != kDurableWrite;
     for (Window& window : caller.windows) {
       if (window.file == file) window.is_synchronised = true;
     }
     note_in_one_go(caller, file);
+    note_ahead(caller, file, behind);
   });
+}
+
+void Calls::note_synchronised_life(Life& life, std::chrono::steady_clock::time_point began) {
+  if (life.synchronisations++ > 0) life.waited += life.synchronised - life.began;
+  life.began = began;
+  life.synchronised = std::chrono::steady_clock::now();
+  life.writes_after = 0;
+  life.has_stores_after = false;
+  life.others_synchronised.clear();
+  if (life.behind_since)
+    life.longest_behind = std::max(life.longest_behind, began - *life.behind_since);
+  life.behind_since.reset();
+  life.looks = {};
+}
+
+void Calls::note_ahead(Process& caller, const FileKey& file, const std::set<FileKey>& behind) {
+  for (const FileKey& other : behind) {
+    const auto life = caller.lives.find(other);
+    if (life == caller.lives.end()) continue;
+    const std::uint64_t count = ++life->second.others_synchronised[file];
+    const auto pair = std::pair(other, file);
+    if (facts_.synchronised_ahead.contains(pair) || facts_.synchronised_ahead.size() < kPairsMax) {
+      std::uint64_t& most = facts_.synchronised_ahead[pair];
+      most = std::max(most, count);
+    } else {
+      facts_.limits.insert(fmt::format(
+          "more than {} pairs of files are synchronised at different times; the others are not "
+          "named",
+          kPairsMax));
+    }
+  }
 }
 
 void Calls::note_in_one_go(Process& caller, const FileKey& file) {
@@ -541,6 +578,7 @@ void Calls::add_holder(const Call& call, const OpenFile& open, FileFacts& facts)
   life_ended(caller, open.key);
   Life& life = caller.lives[open.key];
   life.shows_stores = write_out(call.process, number(call.arguments[4]));
+  life.has_shown_all = true;
   life.follows_unlocking = facts.unlockings > 0;
   see_sandbox(caller, open.key);
   count_descriptors(call);
@@ -626,8 +664,10 @@ void Calls::unmapped(const Call& call, std::uint64_t begin, std::uint64_t end) {
       continue;
     }
     if (caller.inherits.contains(window.file)) {
-      see(window.file, Sight::inherited,
-          "a process was forked while its parent had the file mapped, and unmapped it");
+      if (!is_untouched(caller, window.file)) {
+        see(window.file, Sight::inherited,
+            "a process was forked while its parent had the file mapped, used it and unmapped it");
+      }
     } else if (!window.is_synchronised && !window.is_read_only) {
       see(window.file, Sight::unmapped_unsynchronised, "munmap");
     }
@@ -650,11 +690,7 @@ void Calls::look_for_stores(Process& process, pid_t thread, std::uint64_t begin,
                             std::uint64_t end) {
   for (const Window& window : process.windows) {
     const auto life = process.lives.find(window.file);
-    if (begin >= window.end || end <= window.begin || window.is_read_only ||
-        life == process.lives.end() || !life->second.shows_stores || !life->second.has_shown_all ||
-        life->second.has_stores_after) {
-      continue;
-    }
+    if (begin >= window.end || end <= window.begin || !can_show_stores(process, window)) continue;
     if (looks_for_stores_ == kLooksForStoresMax) {
       facts_.limits.insert(
           fmt::format("whether stores came after the last synchronisation was looked at {} times",
@@ -662,8 +698,130 @@ void Calls::look_for_stores(Process& process, pid_t thread, std::uint64_t begin,
       return;
     }
     looks_for_stores_ += 1;
-    life->second.has_stores_after = has_stores(thread, window.begin, window.end);
+    life->second.has_stores_after = pages_of(thread, window.begin, window.end).marked_bytes > 0;
   }
+}
+
+bool Calls::can_show_stores(const Process& process, const Window& window) {
+  const auto life = process.lives.find(window.file);
+  return !window.is_read_only && life != process.lives.end() && life->second.shows_stores &&
+         life->second.has_shown_all && !life->second.has_stores_after;
+}
+
+std::set<FileKey> Calls::files_behind(const Call& call, const FileKey& besides) {
+  Process& caller = process(call.process);
+  std::set<FileKey> behind;
+  for (auto& [file, life] : caller.lives) {
+    if (file == besides) continue;
+    for (const Window& window : caller.windows) {
+      if (window.file == file && !life.is_behind() && can_show_stores(caller, window))
+        look_meanwhile(window, life, call.thread);
+    }
+    // What it let go of altogether is committed.
+    if (!life.is_behind() || !holds_still(call.process, caller, file)) continue;
+    if (!life.behind_since) life.behind_since = std::chrono::steady_clock::now();
+    behind.insert(file);
+  }
+  return behind;
+}
+
+void Calls::look_meanwhile(const Window& window, Life& life, pid_t thread) {
+  const auto began = std::chrono::steady_clock::now();
+  if (looks_meanwhile_ >= kLooksMeanwhile && began < next_look_meanwhile_) return;
+  looks_meanwhile_ += 1;
+  life.has_stores_after = pages_of(thread, window.begin, window.end).marked_bytes > 0;
+  const auto ended = std::chrono::steady_clock::now();
+  next_look_meanwhile_ = ended + kLooksMeanwhilePart * (ended - began);
+}
+
+bool Calls::Waits::is_over() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next) return false;
+  wait *= 2;
+  next = now + wait;
+  return true;
+}
+
+void Calls::time_passed() {
+  for (auto& [number, state] : processes_) {
+    for (const Window& window : state.windows) {
+      if (const auto child = state.inheritances.find(window.file);
+          child != state.inheritances.end() && child->second.looks.is_over()) {
+        look_at_inherited(number, number, window, child->second);
+        // When a parent has forked it faults; later it may be at rest.
+        if (const pid_t holder = other_holder(number, window.file); holder != 0)
+          child->second.faults = faults_of(holder);
+        write_out_for(child->second, number, window.file);
+      }
+      const auto life = state.lives.find(window.file);
+      if (life == state.lives.end() || life->second.behind_since || !life->second.looks.is_over()) {
+        continue;
+      }
+      if (can_show_stores(state, window))
+        life->second.has_stores_after = pages_of(number, window.begin, window.end).marked_bytes > 0;
+      if (life->second.is_behind()) life->second.behind_since = std::chrono::steady_clock::now();
+    }
+  }
+}
+
+void Calls::look_at_inherited(pid_t number, pid_t thread, std::uint64_t begin, std::uint64_t end) {
+  Process& child = process(number);
+  for (const Window& window : child.windows) {
+    const auto inheritance = child.inheritances.find(window.file);
+    if (inheritance != child.inheritances.end() && begin < window.end && window.begin < end)
+      look_at_inherited(number, thread, window, inheritance->second);
+  }
+}
+
+void Calls::look_at_inherited(pid_t number, pid_t thread, const Window& window,
+                              Inheritance& inheritance) {
+  if (inheritance.is_stored_to) return;
+  if (looks_at_children_ == kLooksAtChildrenMax) {
+    facts_.limits.insert(
+        fmt::format("whether forked children store into what they inherited was looked at {} times",
+                    kLooksAtChildrenMax));
+    return;
+  }
+  looks_at_children_ += 1;
+  const Pages pages = pages_of(thread, window.begin, window.end);
+  inheritance.is_looked_at = true;
+  inheritance.is_touched = inheritance.is_touched || pages.present_bytes > 0;
+  const pid_t holder = other_holder(number, window.file);
+  if (pages.marked_bytes == 0 || holder == 0 || !is_at_rest(holder, window.file, inheritance))
+    return;
+  inheritance.is_stored_to = true;
+  see(window.file, Sight::child_stores, fmt::format("process {}", process_text(number)));
+}
+
+// The page tables of the two are their own, and the marks are the file's.
+bool Calls::is_at_rest(pid_t holder, const FileKey& file, const Inheritance& inheritance) {
+  if (!inheritance.is_written_out || sum_of(facts_.files[file].changes) != inheritance.changes)
+    return false;
+  if (inheritance.faults && faults_of(holder) == *inheritance.faults) return true;
+  bool has_window = false;
+  for (const Window& window : process(holder).windows) {
+    if (window.file != file) continue;
+    has_window = true;
+    if (pages_of(holder, window.begin, window.end).present_bytes > 0) return false;
+  }
+  return has_window;
+}
+
+void Calls::write_out_for(Inheritance& inheritance, pid_t child, const FileKey& file) {
+  const pid_t holder = other_holder(child, file);
+  if (holder == 0 || looks_at_children_ == kLooksAtChildrenMax) return;
+  looks_at_children_ += 1;
+  // Its own marks go with it.
+  look_for_stores(process(holder), holder, 0, ~std::uint64_t{0});
+  const FileFacts& facts = facts_.files[file];
+  inheritance.changes = sum_of(facts.changes);
+  inheritance.is_written_out = write_out(facts.path, file);
+}
+
+bool Calls::is_untouched(const Process& process, const FileKey& file) {
+  const auto inheritance = process.inheritances.find(file);
+  return inheritance != process.inheritances.end() && inheritance->second.is_looked_at &&
+         !inheritance->second.is_touched;
 }
 
 void Calls::life_ended(Process& process, const FileKey& file) {
@@ -685,6 +843,8 @@ void Calls::life_ended(Process& process, const FileKey& file) {
                         milliseconds_between(last, std::max(last, let_go)),
                         life.writes_after,
                         life.has_stores_after,
+                        std::chrono::duration_cast<std::chrono::milliseconds>(life.longest_behind),
+                        milliseconds_between(life.mapped, std::max(last, let_go)),
                         life.follows_unlocking};
   auto& holdings = facts_.files[file].holdings;
   if (holdings.size() < kHoldingsMax) return holdings.push_back(holding);
@@ -702,6 +862,7 @@ void Calls::unmapped_by_call(const Call& call) {
   if (begin % kPageBytes != 0 || call.arguments[1] == 0) return;  // EINVAL
   const std::uint64_t end = page_end(begin + call.arguments[1]);
   look_for_stores(process(call.process), call.thread, begin, end);
+  look_at_inherited(call.process, call.thread, begin, end);
   unmapped(call, begin, end);
 }
 
@@ -886,13 +1047,22 @@ void Calls::changed(const Call& call, const char* name, int descriptor) {
   if (!open || !open->is_writable()) return;
   if (!is_known(open->key)) return changed_beside(call, *open, name, descriptor);
   if (!is_by_holder(call, open->key, name)) return;
+  const bool is_same = writes_what_is_there(call, *open);
   FileFacts& facts = facts_.files[open->key];
-  note_changed(open->key, name);
+  if (is_same) {
+    // It marks the page all the same, which would then pass for a store.
+    look_for_stores(process(call.process), call.thread, 0, ~std::uint64_t{0});
+    once_done([this, number = call.process, file = open->key, descriptor] {
+      if (!process(number).lives[file].is_behind()) write_out(number, descriptor);
+    });
+  } else {
+    note_changed(open->key, name);
+  }
   facts.last_size_bytes = std::max(facts.last_size_bytes, open->size_bytes);
   const bool asks_for_durability =
       call.number == SYS_pwritev2 && (call.arguments[5] & (RWF_SYNC | RWF_DSYNC)) != 0;
   const bool writes = call.number != SYS_ftruncate && call.number != SYS_fallocate;
-  if (writes) {
+  if (writes && !is_same) {
     once_done([this, number = call.process, file = open->key] {
       process(number).lives[file].writes_after += 1;
     });
@@ -900,6 +1070,29 @@ void Calls::changed(const Call& call, const char* name, int descriptor) {
   if (writes && (open->writes_durably() || asks_for_durability)) {
     note_synchronised(call, open->key, kDurableWrite);
   }
+}
+
+bool Calls::writes_what_is_there(const Call& call, const OpenFile& open) {
+  const std::uint64_t count = call.arguments[2];
+  if ((call.number != SYS_write && call.number != SYS_pwrite64) || count > kTouchBytesMax ||
+      (open.flags & O_APPEND) != 0) {
+    return false;
+  }
+  const std::string name = std::to_string(number(call.arguments[0]));
+  auto offset = static_cast<off_t>(call.arguments[3]);
+  if (call.number == SYS_write) {
+    std::ifstream information(link_to(call.thread, "fdinfo/" + name));
+    std::string field;  // "pos:" comes first
+    if (!(information >> field >> offset)) return false;
+  }
+  std::array<char, kTouchBytesMax> written{};
+  std::array<char, kTouchBytesMax> there{};
+  const Descriptor file(
+      ::open(link_to(call.thread, "fd/" + name).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return file.valid() &&
+         tracing::read_memory(call.thread, call.arguments[1], written.data(), count) &&
+         ::pread(file.get(), there.data(), count, offset) == static_cast<ssize_t>(count) &&
+         written == there;
 }
 
 void Calls::changed_beside(const Call& call, const OpenFile& open, const char* name,
@@ -925,7 +1118,11 @@ void Calls::note_unmapped(const Call& call, const FileKey& file, const std::stri
       process(call.process).holds.empty()) {
     return;
   }
-  once_done([this, number = call.process, file, path] {
+  once_done([this, number = call.process, file, path, behind = files_behind(call, file)] {
+    for (const FileKey& one : behind) {
+      auto& ahead = facts_.files[one].changed_ahead;
+      if (ahead.size() < kUnmappedMax || ahead.contains(path)) ahead[path] += 1;
+    }
     if (facts_.unmapped.size() == kUnmappedMax && !facts_.unmapped.contains(file)) {
       facts_.limits.insert(fmt::format(
           "more than {} files are changed and not mapped; the others are not named", kUnmappedMax));
@@ -1072,6 +1269,7 @@ void Calls::retire(const FileKey& file) {
   const FileKey retired{0, ++retired_};  // no file system has these
   for (auto& [number, state] : processes_) {
     life_ended(state, file);
+    for (auto& [other, life] : state.lives) life.others_synchronised.erase(file);
     state.holds.erase(file);
     state.inherits.erase(file);
     if (state.last_synchronised == file) state.last_synchronised.reset();
@@ -1081,12 +1279,14 @@ void Calls::retire(const FileKey& file) {
   entry.key() = retired;
   facts_.files.insert(std::move(entry));
   std::ranges::replace(facts_.order, file, retired);
-  decltype(facts_.in_one_go) pairs;
-  for (const auto& [pair, count] : facts_.in_one_go) {
-    const auto now = [&](const FileKey& one) { return one == file ? retired : one; };
-    pairs[{now(pair.first), now(pair.second)}] = count;
+  for (auto* const all : {&facts_.in_one_go, &facts_.synchronised_ahead}) {
+    std::map<std::pair<FileKey, FileKey>, std::uint64_t> pairs;
+    for (const auto& [pair, count] : *all) {
+      const auto now = [&](const FileKey& one) { return one == file ? retired : one; };
+      pairs[{now(pair.first), now(pair.second)}] = count;
+    }
+    *all = std::move(pairs);
   }
-  facts_.in_one_go = std::move(pairs);
 }
 
 void Calls::name_removed(const Call& call, int directory, std::uint64_t path) {
@@ -1184,10 +1384,7 @@ void Calls::unlocked(const Call& call) {
     if (letting_go.holds.erase(file) == 0) return;
     facts_.files[file].unlockings += 1;
     Life& life = letting_go.lives[file];
-    life.synchronisations += 1;
-    life.began = life.synchronised = std::chrono::steady_clock::now();
-    life.writes_after = 0;
-    life.has_stores_after = false;
+    note_synchronised_life(life, std::chrono::steady_clock::now());
     life_ended(letting_go, file);
   });
 }
@@ -1251,6 +1448,7 @@ void Calls::left_session(const Call& call) {
 void Calls::ends_itself(const Call& call) {
   Process& caller = process(call.process);
   look_for_stores(caller, call.thread, 0, ~std::uint64_t{0});
+  look_at_inherited(call.process, call.thread, 0, ~std::uint64_t{0});
   count_descriptors(call);  // leaves in `holds` what is still held
   if (caller.holds.empty() || caller.code.origin_of(call) != Origin::raw) return;
   for (const FileKey& file : caller.holds) see(file, Sight::raw_call, said_of(call, "exit_group"));
@@ -1490,6 +1688,10 @@ ProgramFacts Calls::finish(const Ending& ending) {
     return is_known(entry.first) || ::stat(entry.second.c_str(), &status) != 0 ||
            FileKey{status.st_dev, status.st_ino} != entry.first;
   });
+  for (auto& [key, facts] : facts_.files) {
+    std::erase_if(facts.changed_ahead,
+                  [](const auto& entry) { return ::access(entry.first.c_str(), F_OK) != 0; });
+  }
   Scan scan = find_holders(files, {});
   for (const Holder& holder : scan.holders) see(holder.file, Sight::outsider, holder.text);
   facts_.limits.merge(scan.limits);

@@ -40,6 +40,7 @@ class Calls final : public Observer {
   Wants call_entered(const Call& call) override;
   void call_returned(const Call& call, std::uint64_t result) override;
   void call_failed(const Call& call, int error_number) override;
+  void time_passed() override;
 
   // After the program: looks once more who else has its files.
   ProgramFacts finish(const Ending& ending);
@@ -52,6 +53,12 @@ class Calls final : public Observer {
     bool is_read_only = false;  // through a descriptor that is not O_RDWR: not one of Pawl's
     bool is_synchronised = false;
     std::uint64_t serial = 0;
+  };
+  // When to look next, while nothing happens.
+  struct Waits {
+    std::chrono::steady_clock::time_point next = std::chrono::steady_clock::now() + kFirstLookAfter;
+    std::chrono::steady_clock::duration wait = kFirstLookAfter;
+    bool is_over();  // once for each wait: the next one begins
   };
   // Holding has it in the end.
   struct Life {
@@ -66,6 +73,22 @@ class Calls final : public Observer {
     bool has_shown_all = false;  // the last synchronisation wrote out all that it was for
     bool has_stores_after = false;
     bool follows_unlocking = false;
+    std::map<FileKey, std::uint64_t> others_synchronised;  // since its own, while it had changes
+    std::optional<std::chrono::steady_clock::time_point> behind_since;  // when that was seen
+    std::chrono::steady_clock::duration longest_behind{};
+    Waits looks;
+    bool is_behind() const { return writes_after > 0 || has_stores_after; }
+  };
+  // What a forked child does with a mapping that it inherited.
+  struct Inheritance {
+    bool is_looked_at = false;
+    bool is_touched = false;  // a page of it was present
+    bool is_stored_to = false;
+    // Since the file was written out for it:
+    bool is_written_out = false;
+    std::uint64_t changes = 0;            // by calls, before that
+    std::optional<std::uint64_t> faults;  // of the holder, before that
+    Waits looks;
   };
   // A mapping that was made while the process had others of the file.
   struct SecondMapping {
@@ -84,6 +107,7 @@ class Calls final : public Observer {
     SandboxVerdict sandbox;
     std::set<FileKey> holds;
     std::set<FileKey> inherits;
+    std::map<FileKey, Inheritance> inheritances;
     struct Opened {
       FileKey file;
       bool is_stream = false;
@@ -126,6 +150,21 @@ class Calls final : public Observer {
   // Those of which the first mapping went by this thread's call are judged.
   // Before its windows go, or some of them.
   void look_for_stores(Process& process, pid_t thread, std::uint64_t begin, std::uint64_t end);
+  static bool can_show_stores(const Process& process, const Window& window);
+  // The files that the process changed after its last synchronisation of them, as far as that is
+  // seen, without `besides`.
+  std::set<FileKey> files_behind(const Call& call, const FileKey& besides);
+  void look_meanwhile(const Window& window, Life& life, pid_t thread);
+  static void note_synchronised_life(Life& life, std::chrono::steady_clock::time_point began);
+  // What a child inherited, before it goes and now and then.
+  void look_at_inherited(pid_t number, pid_t thread, std::uint64_t begin, std::uint64_t end);
+  void look_at_inherited(pid_t number, pid_t thread, const Window& window,
+                         Inheritance& inheritance);
+  // True where the file's holder did not store since it was written out.
+  bool is_at_rest(pid_t holder, const FileKey& file, const Inheritance& inheritance);
+  void write_out_for(Inheritance& inheritance, pid_t child, const FileKey& file);
+  static bool is_untouched(const Process& process, const FileKey& file);
+  void note_ahead(Process& caller, const FileKey& file, const std::set<FileKey>& behind);
   void life_ended(Process& process, const FileKey& file);
   void end_lives(Process& process);
   void judge_second_mappings(Process& process, pid_t thread);
@@ -145,6 +184,8 @@ class Calls final : public Observer {
   // `why`: what the call itself is wrong in, or empty.
   void note_if_it_fails(const Call& call, const FileKey& file, const char* name, const char* why);
   void changed(const Call& call, const char* name, int descriptor);
+  // A few bytes that are there already: so a program touches the time of a file.
+  static bool writes_what_is_there(const Call& call, const OpenFile& open);
   // A file that is not mapped: it may belong to one that is.
   void changed_beside(const Call& call, const OpenFile& open, const char* name, int descriptor);
   void made_directory(const Call& call);
@@ -221,6 +262,9 @@ class Calls final : public Observer {
   std::map<pid_t, Entered> in_calls_;  // by the thread
   std::size_t scans_ = 0;
   std::size_t looks_for_stores_ = 0;
+  std::size_t looks_meanwhile_ = 0;
+  std::chrono::steady_clock::time_point next_look_meanwhile_;
+  std::size_t looks_at_children_ = 0;
 };
 
 }  // namespace pawl::cli::watch

@@ -48,7 +48,8 @@ enum class Sight {
   reader,            // opened by one while another has it mapped
   outsider,          // a process that the program did not start has it
   forked_child,      // a child changes or synchronises what its parent mapped
-  inherited,         // a child lived on with the mapping, or unmapped it
+  child_stores,      // a child stores into what its parent mapped
+  inherited,         // a child lived on with the mapping and used it, or unmapped it
   daemon,            // a child that has the mapping leaves its session
   stream_open,       // by fopen(3) and its kin, while it is mapped, or before
   stream_write,      // by stdio
@@ -110,17 +111,33 @@ struct Holding {
   std::chrono::milliseconds after{0};  // from then to its letting go
   std::uint64_t writes_after = 0;
   bool has_stores_after = false;  // where that can be seen
+  // The longest time, without a synchronisation, for which it was seen to have changes.
+  std::chrono::milliseconds longest_behind{0};
+  std::chrono::milliseconds lasted{0};
   // In a mapping that the process made after it gave up a lock on the whole file, which commits it.
   bool follows_unlocking = false;
 };
 inline constexpr std::size_t kHoldingsMax = 64;  // of a file: those with the longest `after`
+// For stores that were not synchronised: when a mapping goes,
 inline constexpr std::size_t kLooksForStoresMax = 256;
+// and while the program changes other files: these often, and after that for a part of the time.
+inline constexpr std::size_t kLooksMeanwhile = 256;
+inline constexpr int kLooksMeanwhilePart = 20;
+// While nothing happens; each wait is twice as long as the one before.
+inline constexpr std::chrono::milliseconds kFirstLookAfter{250};
+inline constexpr std::size_t kLooksAtChildrenMax = 1024;
 
 // What one process changes by calls, from its first mapping to its letting go.
 struct CallsOfHolder {
   std::uint64_t synchronised = 0;
   std::uint64_t behind = 0;  // the last synchronisation
 };
+
+inline std::uint64_t sum_of(const std::map<std::string, std::uint64_t>& counts) {
+  std::uint64_t sum = 0;
+  for (const auto& [name, count] : counts) sum += count;
+  return sum;
+}
 
 struct FileFacts {
   std::string path;  // when it was first mapped
@@ -143,7 +160,10 @@ struct FileFacts {
   std::uint64_t range_hints = 0;  // sync_file_range(2)
   std::vector<Holding> holdings;
   std::set<FileKey> changed_along;  // others, of which ProgramFacts::unmapped has the names
-  std::uint64_t unlockings = 0;     // of the whole file, while it was not mapped
+  // How often such a one was changed while this one had changes that were not synchronised; by its
+  // path, for a file that is replaced each time is another one each time.
+  std::map<std::string, std::uint64_t> changed_ahead;
+  std::uint64_t unlockings = 0;  // of the whole file, while it was not mapped
   std::set<std::string> programs;
   Findings directory;      // what is not fine about it
   bool can_create = true;  // files beside it
@@ -157,6 +177,9 @@ struct ProgramFacts {
   std::map<FileKey, std::string> unmapped;
   // How often the second was synchronised right after the first, by the same process.
   std::map<std::pair<FileKey, FileKey>, std::uint64_t> in_one_go;
+  // How often at most the second was synchronised between two synchronisations of the first, while
+  // that had changes.
+  std::map<std::pair<FileKey, FileKey>, std::uint64_t> synchronised_ahead;
   Seen io_uring;
   Seen pinned_buffers;
   bool has_libpawl = false;                            // a program has it loaded, and may call it

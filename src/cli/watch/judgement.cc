@@ -29,16 +29,25 @@ struct Meaning {
 
 // Changes behind the last synchronisation from which on they are more than a program's last ones.
 constexpr std::uint64_t kChangesBehindMin = 8;
+// Changes of other files while this one had some that were not synchronised, from which on that is
+// how the program works, and not how it once begins or ends.
+constexpr std::uint64_t kChangesAheadMin = 8;
+// Synchronisations of another file between two of this one, from which on the two are not
+// synchronised in one go.
+constexpr std::uint64_t kSynchronisationsAheadMin = 8;
 // How long a process has the file after its last synchronisation, against the time before it, from
 // which on that was an early one.  Below the first bound it is a matter of chance.
 constexpr int kEarlyAfterTimes = 9;
 constexpr std::chrono::milliseconds kEarlyAfterMin{100};
+// How long it had changes without a synchronisation, against the rest of the time.
+constexpr int kBehindTimes = 3;
 // From which on nothing else need speak for it.
 constexpr std::chrono::milliseconds kIdleAfterMin{2000};
 
 constexpr const char* kSharedState = "shared_state";
 constexpr const char* kNeverSynchronised = "never_synchronised";
 constexpr const char* kSynchronisedEarly = "synchronised_early";
+constexpr const char* kSynchronisedAtEnds = "synchronised_at_ends";
 constexpr std::size_t kChangedAlongNamesMax = 8;  // in one remark
 
 constexpr const char* kStreamWhy =
@@ -174,11 +183,17 @@ constexpr std::array kMeanings = {
             "last commit",
             "let it read when the file is closed, or ask the process that has it; --apply eager "
             "keeps the file as new as the last commit"},
+    Meaning{Sight::child_stores, "child_stores", Weight::cannot,
+            "a forked child stores into the mapping that it inherited: under Pawl these stores are "
+            "its own, no other process sees them, and all of them are lost",
+            "store in one process only, or have the processes map the file themselves, one after "
+            "the other; else leave the file out of --atomic"},
     Meaning{Sight::inherited, "inherited", Weight::but,
-            "a forked child lived on with the mapping: under Pawl it may read it, and what it "
-            "stores there is its own and is lost; to unmap it fails there (EPERM)",
-            "see that the child only reads, and leaves the mapping alone; what is to write maps "
-            "the file itself"},
+            "if a child stores there, all of it is lost: a forked child lived on with the mapping "
+            "and used it, and whether it stored is not certain. Under Pawl it may read it, and its "
+            "stores are its own",
+            "find out whether children store (workers of a server do, as a rule). Where they do, "
+            "leave the file out of --atomic; where they only read, name it"},
     Meaning{Sight::renamed, "renamed", Weight::but,
             "a glob is matched against the name that the file has when the program maps it: what "
             "it does under a name that no glob matches is not atomic",
@@ -213,18 +228,13 @@ bool saw(const FileFacts& file, Sight sight) { return file.seen.contains(sight);
 bool is_said_by_another(const FileFacts& file, Sight sight) {
   const bool cannot_preload = saw(file, Sight::no_preload) || saw(file, Sight::privileges);
   if (sight == Sight::raw_call || sight == Sight::inside_libc) return cannot_preload;
-  return sight == Sight::inherited && (saw(file, Sight::forked_child) || saw(file, Sight::daemon));
+  return sight == Sight::inherited && (saw(file, Sight::forked_child) || saw(file, Sight::daemon) ||
+                                       saw(file, Sight::child_stores));
 }
 
 bool maps_a_file(const ProgramFacts& facts, const std::string& executable) {
   return std::ranges::any_of(
       facts.files, [&](const auto& entry) { return entry.second.programs.contains(executable); });
-}
-
-std::uint64_t sum_of(const std::map<std::string, std::uint64_t>& counts) {
-  std::uint64_t sum = 0;
-  for (const auto& [name, count] : counts) sum += count;
-  return sum;
 }
 
 bool asks_for_later_only(const FileFacts& file) {
@@ -323,9 +333,23 @@ bool is_changed_mostly_behind(const FileFacts& file) {
   return file.furthest.behind > file.furthest.synchronised;
 }
 
+bool is_neighbour(const FileFacts& file, const std::string& path) {
+  return neighbour_of(file.names.back(), path) != Neighbour::none;
+}
+
+// Of files that are called like it, or of the others.
+std::uint64_t changes_ahead(const FileFacts& file, bool of_neighbours) {
+  std::uint64_t sum = 0;
+  for (const auto& [path, count] : file.changed_ahead) {
+    if (!is_shared_state_by_name(path) && is_neighbour(file, path) == of_neighbours) sum += count;
+  }
+  return sum;
+}
+
 // A kill loses what is not synchronised of a file that Pawl has, and nothing of any other.
 void judge_neighbours(const FileFacts& file, std::vector<Remark>& remarks) {
-  const bool is_behind = file.synchronisations.empty() || is_changed_mostly_behind(file);
+  const bool is_behind = file.synchronisations.empty() || is_changed_mostly_behind(file) ||
+                         changes_ahead(file, true) >= kChangesAheadMin;
   const bool has_log = saw(file, Sight::log_beside);
   if (!has_log && !(is_behind && saw(file, Sight::file_beside))) return;
   const Seen& seen = file.seen.at(has_log ? Sight::log_beside : Sight::file_beside);
@@ -341,34 +365,46 @@ void judge_neighbours(const FileFacts& file, std::vector<Remark>& remarks) {
              "files through a power cut"});
 }
 
-// Where a kill takes this file back to what it was long ago, all that was written besides is
-// newer: whatever it is called, it may belong to it.
-void judge_changed_along(const ProgramFacts& facts, const FileFacts& file,
-                         std::vector<Remark>& remarks) {
-  const bool goes_back = std::ranges::any_of(remarks, [](const Remark& remark) {
-    return remark.code == kNeverSynchronised || remark.code == kSynchronisedEarly;
-  });
-  if (!goes_back) return;
-  std::set<std::string> paths;
-  for (const FileKey& key : file.changed_along) {
-    const auto found = facts.unmapped.find(key);
-    if (found == facts.unmapped.end() || is_shared_state_by_name(found->second) ||
-        neighbour_of(file.names.back(), found->second) != Neighbour::none) {  // told of already
-      continue;
-    }
-    paths.insert(found->second);
-  }
-  if (paths.empty()) return;
-  const std::uint64_t count = paths.size();
+std::string list_of(const std::set<std::string>& paths) {
   std::string names;
   for (const std::string& path : paths | std::views::take(kChangedAlongNamesMax))
     names += (names.empty() ? "" : ", ") + path;
-  if (count > kChangedAlongNamesMax)
-    names += fmt::format(" and {}", count_text(count - kChangedAlongNamesMax, "other file"));
+  if (paths.size() > kChangedAlongNamesMax)
+    names += fmt::format(" and {}", count_text(paths.size() - kChangedAlongNamesMax, "other file"));
+  return names;
+}
+
+// Where a kill takes this file back to what it was long ago, all that was written besides is
+// newer: whatever it is called, it may belong to it.  Else what was written while this file had
+// changes that were not synchronised.
+void judge_changed_along(const ProgramFacts& facts, const FileFacts& file,
+                         std::vector<Remark>& remarks) {
+  const bool goes_far_back = std::ranges::any_of(remarks, [](const Remark& remark) {
+    return remark.code == kNeverSynchronised || remark.code == kSynchronisedEarly ||
+           remark.code == kSynchronisedAtEnds;
+  });
+  const std::uint64_t ahead = changes_ahead(file, false);
+  std::set<std::string> paths;
+  if (goes_far_back) {
+    for (const FileKey& key : file.changed_along) {
+      const auto found = facts.unmapped.find(key);
+      if (found != facts.unmapped.end()) paths.insert(found->second);
+    }
+  } else if (ahead >= kChangesAheadMin) {
+    for (const auto& [path, count] : file.changed_ahead) paths.insert(path);
+  }
+  std::erase_if(paths, [&](const std::string& path) {  // told of already
+    return is_shared_state_by_name(path) || is_neighbour(file, path);
+  });
+  if (paths.empty()) return;
   add(remarks,
-      {"changed_along", Weight::but, count, names,
-       "the program writes, makes or renames these files too, and Pawl does not have them: at a "
-       "kill they keep everything, while this file goes back to its last commit",
+      {"changed_along", Weight::but, goes_far_back ? paths.size() : ahead, list_of(paths),
+       goes_far_back
+           ? "the program writes, makes or renames these files too, and Pawl does not have them: "
+             "at a kill they keep everything, while this file goes back to its last commit"
+           : "the program writes, makes or renames these files, which Pawl does not have, while "
+             "this one has changes that are not synchronised: at a kill they keep everything, "
+             "while this file goes back to its last commit",
        "see whether the program gets by with old bytes in this file and new ones in those, as "
        "after a power cut; if not, leave this file out of --atomic, or have the program "
        "synchronise it before it writes the others"});
@@ -479,6 +515,12 @@ std::string left_behind_text(const Holding& holding) {
       holding.has_stores_after ? "; it was stored to after it" : "");
 }
 
+// Before and after most of what the process did with the file, and not meanwhile.
+bool is_at_ends(const Holding& holding) {
+  return holding.synchronisations > 1 && holding.longest_behind >= kIdleAfterMin &&
+         holding.longest_behind >= kBehindTimes * (holding.lasted - holding.longest_behind);
+}
+
 // Left out where there is more to say.
 void judge_frequency(const FileFacts& file, const Ending& ending, std::vector<Remark>& remarks) {
   const auto left_behind = std::ranges::find_if(
@@ -497,6 +539,18 @@ void judge_frequency(const FileFacts& file, const Ending& ending, std::vector<Re
          "nothing, where a crash may take all of it back; else have the program synchronise the "
          "file wherever its data is consistent, as for a power cut (SQLite: synchronous=NORMAL or "
          "FULL)"});
+  }
+  if (const auto at_ends = std::ranges::find_if(file.holdings, is_at_ends);
+      at_ends != file.holdings.end()) {
+    add(remarks,
+        {kSynchronisedAtEnds, Weight::but, 1,
+         fmt::format("it had changes for {} of {} without one",
+                     duration_text(at_ends->longest_behind), duration_text(at_ends->lasted)),
+         "a process synchronised the file when it began and when it ended, and not while it "
+         "changed it: all of that is one commit, and a crash before the last one, or a kill, takes "
+         "the file back to the first",
+         "nothing, where that is what must be whole, as in a command that makes its change and "
+         "ends; else have the program synchronise the file wherever its data is consistent"});
   }
   const bool is_fine = std::ranges::all_of(
       remarks, [](const Remark& remark) { return remark.weight == Weight::note; });
@@ -537,6 +591,15 @@ FileJudgement judge_file(const ProgramFacts& facts, const FileKey& key) {
     // Of a file that is never synchronised the other remark says it.
     if (meaning.sight == Sight::unmapped_unsynchronised && file.synchronisations.empty()) continue;
     add(judgement.remarks, remark_of(meaning, seen->second));
+    if (meaning.sight == Sight::inherited) judgement.is_in_doubt = true;
+    if (meaning.sight == Sight::reader && file.synchronisations.empty()) {
+      judgement.remarks.back().why =
+          "other processes see nothing of what the program does to the file until it is closed, "
+          "for it is never synchronised";
+      judgement.remarks.back().advice =
+          "leave it out of --atomic where others must see it meanwhile, as with counters that a "
+          "server collects; else let them read when it is closed";
+    }
   }
   judgement.is_only_asynchronous = asks_for_later_only(file);
   judge_synchronisation(file, judgement.remarks);
@@ -575,6 +638,41 @@ void judge_refused_neighbours(const ProgramFacts& facts, std::vector<FileJudgeme
            "this file was not synchronised with, and nothing of the other",
            "name it with --atomic only if the program's own synchronisations would carry both "
            "files through a power cut"});
+    }
+    heaviest_first(file.remarks);
+    if (!file.remarks.empty()) file.verdict = file.remarks.front().weight;
+  }
+}
+
+// Under --group all that the globs take is in the group.
+std::string way_together(std::size_t files) {
+  if (files <= journal::kGroupFilesMax) {
+    return "if they must move together, 'pawl run --group FILE' commits them by one record";
+  }
+  return fmt::format(
+      "if they must move together: 'pawl run --group FILE' commits them by one record, but a group "
+      "has at most {} files and the program maps {}; name with --atomic only those that belong "
+      "together",
+      journal::kGroupFilesMax, files);
+}
+
+// Without Pawl a kill leaves both as they are; with it, it takes this one back further.
+void judge_apart(const ProgramFacts& facts, std::vector<FileJudgement>& files) {
+  for (FileJudgement& file : files) {
+    if (file.is_left_out || facts.files.at(file.key).synchronisations.empty()) continue;
+    for (const auto& [pair, count] : facts.synchronised_ahead) {
+      if (pair.first != file.key || count < kSynchronisationsAheadMin) continue;
+      const auto other = std::ranges::find(files, pair.second, &FileJudgement::key);
+      const bool can_group = other != files.end() && !other->is_left_out;
+      add(file.remarks,
+          {"synchronised_apart", Weight::but, 1,
+           fmt::format("{} {}", facts.files.at(pair.second).path, count_text(count, "time")),
+           "another file was synchronised so often between two synchronisations of this one, which "
+           "was changed meanwhile: a kill takes each back to its own last commit, this one further "
+           "than the other, as a power cut does without Pawl",
+           can_group ? way_together(files.size())
+                     : "leave this file out of --atomic, too, or have the program synchronise it "
+                       "before the other one"});
     }
     heaviest_first(file.remarks);
     if (!file.remarks.empty()) file.verdict = file.remarks.front().weight;
@@ -632,17 +730,6 @@ void judge_program(const ProgramFacts& facts, Judgement& judgement) {
     remarks.push_back({"not_preloadable", Weight::note, 1, path, why,
                        "nothing, unless that program maps files that matter; it was not seen to"});
   }
-  // Under --group all that the globs take is in the group.
-  const std::string together =
-      judgement.files.size() <= journal::kGroupFilesMax
-          ? std::string(
-                "if they must move together, 'pawl run --group FILE' commits them by one "
-                "record")
-          : fmt::format(
-                "if they must move together: 'pawl run --group FILE' commits them by one "
-                "record, but a group has at most {} files and the program maps {}; name "
-                "with --atomic only those that belong together",
-                journal::kGroupFilesMax, judgement.files.size());
   // Numbered files are told of once.
   std::map<std::pair<std::string, std::string>, std::uint64_t> in_one_go;
   for (const auto& [pair, count] : facts.in_one_go) {
@@ -659,7 +746,7 @@ void judge_program(const ProgramFacts& facts, Judgement& judgement) {
                            : fmt::format("{} and then {}", pair.first, pair.second),
                        "these are synchronised one right after the other. Each is atomic by "
                        "itself: a crash between the two leaves the first new and the second old",
-                       together});
+                       way_together(judgement.files.size())});
   }
   for (const std::string& glob : facts.unmatched_globs) {
     if (judgement.files.empty()) break;  // told of already
@@ -703,6 +790,7 @@ Judgement judge(const ProgramFacts& facts) {
   }
   leave_out(facts, judgement.files);
   judge_refused_neighbours(facts, judgement.files);
+  judge_apart(facts, judgement.files);
   judge_program(facts, judgement);
   const auto weigh = [&](Weight weight) {
     judgement.is_fine = judgement.is_fine && weight == Weight::note;

@@ -30,6 +30,7 @@ struct FileJudgement {
   bool is_only_asynchronous = false;  // synchronised by msync(MS_ASYNC) and by nothing else
   bool needs_nothing = false;         // what a crash does to it harms nothing, without Pawl too
   bool is_left_out = false;           // of the line to type
+  bool is_in_doubt = false;           // so is it, for all of it may be lost
 };
 
 struct Judgement {

@@ -5,6 +5,9 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
+
+#include "cli/watch/facts.h"
 
 namespace pawl::cli::watch {
 
@@ -12,8 +15,17 @@ namespace pawl::cli::watch {
 // before is no store of a mapping.  False where the marks would say nothing: in memory's file
 // systems they never go.
 bool write_out(pid_t process, int descriptor);
+// The same by its name, where that is still the file's.
+bool write_out(const std::string& path, const FileKey& key);
 
-// True when a page of these addresses is marked.
-bool has_stores(pid_t thread, std::uint64_t begin, std::uint64_t end);
+// Of a process's mappings between two addresses.
+struct Pages {
+  std::uint64_t present_bytes = 0;
+  std::uint64_t marked_bytes = 0;  // of those: whoever stored to them
+};
+Pages pages_of(pid_t thread, std::uint64_t begin, std::uint64_t end);
+
+// The page faults of a process.  Without one it stores to no page that was written out before.
+std::uint64_t faults_of(pid_t process);
 
 }  // namespace pawl::cli::watch

@@ -4,11 +4,13 @@
 #include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -119,6 +121,34 @@ class KeysLeftToTheProgram {
   struct sigaction quit_{};
 };
 
+void do_nothing(int) {}
+
+// Interrupts a wait now and then.
+class Ticks {
+ public:
+  Ticks() {
+    struct sigaction action{};
+    action.sa_handler = do_nothing;
+    ::sigaction(SIGALRM, &action, &before_);
+    set(kTick);
+  }
+  Ticks(const Ticks&) = delete;
+  Ticks& operator=(const Ticks&) = delete;
+  ~Ticks() {
+    set(std::chrono::milliseconds(0));
+    ::sigaction(SIGALRM, &before_, nullptr);
+  }
+
+ private:
+  static void set(std::chrono::microseconds interval) {
+    const timeval time{0, static_cast<suseconds_t>(interval.count())};
+    const itimerval timer{time, time};
+    ::setitimer(ITIMER_REAL, &timer, nullptr);
+  }
+
+  struct sigaction before_{};
+};
+
 class Tracer {
  public:
   Tracer(pid_t first, Observer& observer) : first_(first), observer_(observer) {
@@ -128,7 +158,13 @@ class Tracer {
   }
 
   Ending run() {
+    const Ticks ticks;
+    auto next_tick = std::chrono::steady_clock::now() + kTick;
     while (!threads_.empty()) {
+      if (const auto now = std::chrono::steady_clock::now(); now >= next_tick) {
+        observer_.time_passed();
+        next_tick = now + kTick;
+      }
       int status = 0;
       const pid_t thread = ::waitpid(-1, &status, __WALL);
       if (thread < 0 && errno == EINTR) continue;

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ struct Call {
 };
 
 enum class Wants { nothing, result };
+
+inline constexpr std::chrono::milliseconds kTick{250};
 
 // Told of one thing at a time; what it is told of stands still meanwhile.
 class Observer {
@@ -50,6 +53,8 @@ class Observer {
   // call that a signal interrupts, and that is made again, does not fail.
   virtual void call_returned(const Call& call, std::uint64_t result) = 0;
   virtual void call_failed(const Call& call, int error_number) = 0;
+  // Some kTick later than the last time.  Nothing stands still.
+  virtual void time_passed() = 0;
 };
 
 struct Program {
