@@ -143,6 +143,48 @@ def a_check_said_yes_to_a_restore_that_had_too_few_numbers(pawl):
             assert len(held) == count + 4, held  # standard streams, and the memory file
 
 
+# One end of a pipe, or both far from each other, behind so many other descriptors; then a file that says so.
+ENDS = """
+import os, sys, time
+before, which, ready = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+held = [os.open("/dev/null", os.O_RDONLY) for _ in range(before)]
+ends = os.pipe()
+if which == "apart": os.dup2(ends[1], 300)
+os.close(ends[0] if which == "writing" else ends[1])
+open(ready, "w").close()
+time.sleep(1000)
+"""
+
+
+def directions_of(process):
+    """Which descriptors are open, and whether each is read or written."""
+    found = {}
+    for number in os.listdir(f"/proc/{process}/fd"):
+        with open(f"/proc/{process}/fdinfo/{number}", encoding="ascii") as information:
+            fields = dict(line.split(":", 1) for line in information if ":" in line)
+        if os.readlink(f"/proc/{process}/fd/{number}").startswith("pipe:"):
+            found[number] = int(fields["flags"], 8) & os.O_ACCMODE
+    return found
+
+
+def an_end_of_a_pipe_took_the_place_of_the_other(pawl):
+    for before in range(8):
+        for which in ("reading", "writing", "apart"):
+            with Kept(pawl) as kept:
+                ready = os.path.join(kept.top, "ready")
+                kept.run(["/usr/bin/python3", "-c", ENDS, str(before), which, ready], stdin=subprocess.DEVNULL)
+                wait_for(lambda: os.path.exists(ready) or kept.supervisor.poll() is not None, "the program")
+                directions = directions_of(kept.process())
+                saved = kept.command("save", kept.directory)
+                assert saved.returncode == 0 and kept.supervisor.wait(WAIT_S_MAX) == 0, (saved, kept.said())
+                kept.restore(stdin=subprocess.DEVNULL)
+                wait_for(lambda: kept.supervisor.poll() is not None or
+                         kept.command("rehearse", kept.directory, "1", "--window-ms", "10000").returncode == 0,
+                         "the supervisor")
+                assert kept.supervisor.poll() is None, (before, which, kept.said())
+                assert directions_of(kept.process()) == directions, (before, which)
+
+
 def as_many_as_allowed():
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -158,6 +200,7 @@ def main():
     the_try_was_left_out_for_a_word_that_is_none(pawl)
     what_did_not_fit_into_the_image_was_not_named(pawl)
     a_check_said_yes_to_a_restore_that_had_too_few_numbers(pawl)
+    an_end_of_a_pipe_took_the_place_of_the_other(pawl)
 
 
 main()

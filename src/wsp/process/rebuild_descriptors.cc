@@ -160,8 +160,9 @@ class Rebuild {
     const std::vector<const SavedDescriptor*>& all = pipes_.at(facts.inode);
     if (all.front() != &descriptor) return {};
     int ends[2];
-    if (::pipe(ends) != 0 || !move_descriptor(ends[0], reading_, false) ||
-        !move_descriptor(ends[1], writing_, false))
+    // The later one first, for it may have the place of the earlier one.
+    if (::pipe(ends) != 0 || !move_descriptor(ends[1], writing_, false) ||
+        !move_descriptor(ends[0], reading_, false))
       return cannot_open(facts, "a pipe");
     const Descriptor reading(reading_);
     const Descriptor writing(writing_);
