@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
@@ -34,6 +35,10 @@ namespace {
 Result<bool> goes_with_its_file(int directory, const std::string& journal) {
   const std::string name = journal.substr(0, journal.size() - std::strlen(kJournalSuffix));
   struct stat status{};
+  // It went with its file while the directory was read.
+  if (real().fstatat(directory, journal.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 &&
+      errno == ENOENT)
+    return true;
   if (real().fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
       !S_ISREG(status.st_mode))
     return false;
@@ -86,11 +91,18 @@ DIR* without_what_crashes_left(DIR* stream) {
   return stream;
 }
 
+// No place where a thread is cancelled, as libc's own is none.
 DIR* open_directory(int from, const char* path) {
+  int state = PTHREAD_CANCEL_ENABLE;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
   const int descriptor = real().openat(from, path, O_RDONLY | O_NONBLOCK | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return nullptr;
-  DIR* const stream = real().fdopendir(descriptor);
-  if (stream == nullptr) real().close(descriptor);
+  DIR* const stream = descriptor >= 0 ? real().fdopendir(descriptor) : nullptr;
+  if (stream == nullptr && descriptor >= 0) {
+    const int error_number = errno;
+    real().close(descriptor);
+    errno = error_number;
+  }
+  ::pthread_setcancelstate(state, nullptr);
   return without_what_crashes_left(stream);
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -265,6 +266,47 @@ static void a_journal_that_cannot_be_recovered_was_hidden(void) {
   remove_store();
 }
 
+/* On a file system that gives the names in another order than they were made in. */
+static void a_journal_that_went_with_its_file_was_shown(void) {
+  char* mapped[SEGMENTS];
+  make_store();
+  for (int i = 0; i < SEGMENTS; ++i) {
+    const int fd = open(segment(i), O_RDWR);
+    mapped[i] = map_segment(fd, 1);
+    CHECK(mapped[i] != MAP_FAILED);
+    memcpy(mapped[i], "stored", 6);
+    CHECK(msync(mapped[i], PAGE, MS_SYNC) == 0 && close(fd) == 0);
+  }
+  remove_store();
+  for (int i = 0; i < SEGMENTS; ++i) CHECK(munmap(mapped[i], PAGE) == 0);
+}
+
+static void* look_while_cancelled(void* count) {
+  int* const looks = count;
+  pthread_cancel(pthread_self());
+  struct dirent** entries = NULL;
+  const int read = scandir(store, &entries, is_no_dot, NULL);
+  for (int i = 0; i < read; ++i) free(entries[i]);
+  free(entries);
+  *looks += read == SEGMENTS;
+  glob_t found;
+  *looks += glob(segment(0), 0, NULL, &found) == 0 && found.gl_pathc == 1;
+  globfree(&found);
+  pthread_testcancel();
+  return NULL;
+}
+
+static void a_thread_that_was_cancelled_ended_the_process(void) {
+  pthread_t thread;
+  void* result = NULL;
+  int looks = 0;
+  make_store();
+  CHECK(pthread_create(&thread, NULL, look_while_cancelled, &looks) == 0);
+  CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+  CHECK(looks == 2);
+  remove_store();
+}
+
 static void a_directory_that_is_none_was_read(void) {
   struct dirent** entries = NULL;
   CHECK(opendir(in_directory("none")) == NULL && errno == ENOENT);
@@ -292,6 +334,8 @@ static void all_cases(void) {
   a_place_in_a_directory_was_lost();
   what_is_no_journal_was_hidden();
   a_journal_that_cannot_be_recovered_was_hidden();
+  a_journal_that_went_with_its_file_was_shown();
+  a_thread_that_was_cancelled_ended_the_process();
   a_directory_that_is_none_was_read();
 }
 
