@@ -745,6 +745,18 @@ TEST_F(Watch, TookHexadecimalNumbersForWords) {
   EXPECT_TRUE(contains(words.answer["run"], "_00_db'")) << words.answer["run"];
 }
 
+// A name that is a digest made the line take all files of the directory, one that it refuses, too.
+TEST_F(Watch, TookByItsLineWhatItRefuses) {
+  const std::string digest = directory_ / "d41d8cd98f00b204e9800998ecf8427e";
+  const std::string refused = directory_ / "counters";
+  const Seen seen = watch({"sh", "-c",
+                           watched_program() + " good " + digest + " && " + watched_program() +
+                               " worker_stores " + refused});
+  EXPECT_EQ(seen.file(refused)["run"], "") << seen.answer.dump(1);
+  EXPECT_TRUE(contains(seen.file(digest)["run"], "d41d8cd98f00b204e9800998ecf8427e"))
+      << seen.file(digest)["run"];
+}
+
 // Of two segments of a journal the third was not protected.
 TEST_F(Watch, NamedTwoNumberedFilesByTheirNumbers) {
   const Seen seen = watch({watched_program(), "at_once", directory_ / "j", "2"});
@@ -952,6 +964,13 @@ TEST_F(Watch, OfferedALineForAFileThatForkedChildrenMayStoreTo) {
   const Seen waits = watch(doing("worker_waits"));
   EXPECT_EQ(waits.codes(), Codes{}) << waits.answer.dump(1);
   EXPECT_NE(waits.file(file_)["run"], "");
+}
+
+TEST_F(Watch, CalledAFileFineThatAChildStoresToBeforeItExecutesAProgram) {
+  const Seen seen = watch(doing("worker_executes"));
+  EXPECT_TRUE(seen.codes().contains("inherited") || seen.codes().contains("child_stores"))
+      << seen.answer.dump(1);
+  EXPECT_EQ(seen.file(file_)["run"], "");
 }
 
 // gunicorn: --apply eager does nothing for a file that is never committed.

@@ -897,6 +897,10 @@ static void work_in_child(const char* path) {
       join(second);
     }
     if (strcmp(what, "worker_stores") == 0) memory[kPage] = 'c';
+    if (strcmp(what, "worker_executes") == 0) {
+      memory[kPage] = 'c';
+      execl("/bin/true", "true", (char*)NULL);
+    }
     if (stores_long) store_for_a_while(memory);
     volatile const char* const seen = memory;
     for (int step = 0; reads_long && step < kSteps; ++step) {

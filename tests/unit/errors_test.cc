@@ -191,7 +191,8 @@ TEST_F(Errors, ADiskWithoutRoomForTheJournalGivesItsAdviceOnce) {
     const std::size_t advice = text.find("ree some space");
     EXPECT_NE(advice, std::string::npos) << text;
     EXPECT_EQ(text.find("ree some space", advice + 1), std::string::npos) << text;
-    EXPECT_NE(text.find("PAWL_JOURNAL_SIZE"), std::string::npos) << text;
+    // It is as small as it can be.
+    EXPECT_EQ(text.find("PAWL_JOURNAL_SIZE"), std::string::npos) << text;
     // Which makes no journal: what a crash left can be had on a full disk.
     EXPECT_NE(text.find("pawl recover FILE"), std::string::npos) << text;
   }
@@ -263,7 +264,7 @@ TEST_F(Errors, AReadOnlyFileOrDirectory) {
 TEST_F(Errors, WhatIsNoRegularFileOrHasNoName) {
   int pipes[2];
   ASSERT_EQ(::pipe(pipes), 0);
-  EXPECT_EQ(open_block_medium(pipes[0]).status().error_number(), EACCES);
+  EXPECT_EQ(open_block_medium(pipes[0]).status().error_number(), ENODEV);
   const int null = ::open("/dev/null", O_RDWR);
   EXPECT_EQ(open_block_medium(null).status().error_number(), ENODEV);
   const int descriptor = ::open(path_.c_str(), O_RDWR);
@@ -284,7 +285,6 @@ TEST_F(Errors, AJournalThatCannotBeMade) {
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.status().error_number(), ENOSPC);
   EXPECT_EQ(opened.status().code(), PAWL_ERROR_NO_SPACE_FOR_JOURNAL);
-  EXPECT_NE(opened.status().text().find("PAWL_JOURNAL_SIZE"), std::string::npos);
   EXPECT_NE(::access(journal_.c_str(), F_OK), 0);
   EXPECT_NE(::access((journal_ + ".new").c_str(), F_OK), 0);
   EXPECT_EQ(read_file(path_), std::string(4 * kPageBytes, 'a'));

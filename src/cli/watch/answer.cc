@@ -46,8 +46,10 @@ Files left_out(const Judgement& judgement) {
 std::vector<std::string> suggested_globs(const ProgramFacts& facts, const Judgement& judgement,
                                          Files files) {
   std::erase_if(files, std::not_fn(is_offered));
+  Files refused = judgement.files;
+  std::erase_if(refused, [](const auto& file) { return !is_refused(file) && !file.is_in_doubt; });
   return globs_for(
-      names_of(facts, files), names_of(facts, left_out(judgement)),
+      names_of(facts, files), names_of(facts, left_out(judgement)), names_of(facts, refused),
       {facts.process_numbers, facts.random_names, facts.random_directories, facts.dates});
 }
 

@@ -42,6 +42,7 @@ constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kPrivateCopyBytesMax = std::uint64_t{1} << 30;  // the face copies no more
 constexpr std::size_t kControlBytesMax = 65536;
 constexpr std::size_t kTouchBytesMax = 64;
+constexpr std::size_t kTouchesMax = 256;  // each has the file written out
 constexpr int kMovesBlocks =
     FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE | FALLOC_FL_UNSHARE_RANGE;
 
@@ -162,6 +163,14 @@ void Calls::process_executed(pid_t number) {
   Process& before = process(number);
   refuse_second_mappings(before);
   end_lives(before);
+  for (const auto& [file, inheritance] : before.inheritances) {
+    if (inheritance.is_touched) {
+      see(file, Sight::inherited,
+          fmt::format("process {} was forked while its parent had the file mapped, and used the "
+                      "mapping before it executed a program",
+                      number));
+    }
+  }
   Process fresh(libraries_);
   fresh.sandbox = before.sandbox;  // it stays in force
   fresh.executable = target_of(link_to(number, "exe"));
@@ -1075,7 +1084,7 @@ void Calls::changed(const Call& call, const char* name, int descriptor) {
 bool Calls::writes_what_is_there(const Call& call, const OpenFile& open) {
   const std::uint64_t count = call.arguments[2];
   if ((call.number != SYS_write && call.number != SYS_pwrite64) || count > kTouchBytesMax ||
-      (open.flags & O_APPEND) != 0) {
+      (open.flags & O_APPEND) != 0 || touches_ == kTouchesMax) {
     return false;
   }
   const std::string name = std::to_string(number(call.arguments[0]));
@@ -1089,10 +1098,12 @@ bool Calls::writes_what_is_there(const Call& call, const OpenFile& open) {
   std::array<char, kTouchBytesMax> there{};
   const Descriptor file(
       ::open(link_to(call.thread, "fd/" + name).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  return file.valid() &&
-         tracing::read_memory(call.thread, call.arguments[1], written.data(), count) &&
-         ::pread(file.get(), there.data(), count, offset) == static_cast<ssize_t>(count) &&
-         written == there;
+  const bool is_same =
+      file.valid() && tracing::read_memory(call.thread, call.arguments[1], written.data(), count) &&
+      ::pread(file.get(), there.data(), count, offset) == static_cast<ssize_t>(count) &&
+      written == there;
+  if (is_same) touches_ += 1;
+  return is_same;
 }
 
 void Calls::changed_beside(const Call& call, const OpenFile& open, const char* name,
@@ -1459,6 +1470,10 @@ void Calls::ends_itself(const Call& call) {
 Wants Calls::call_entered(const Call& call) {
   if (call.number == SYS_exit_group) {  // which does not return
     ends_itself(call);
+    return Wants::nothing;
+  }
+  if (call.number == SYS_execve || call.number == SYS_execveat) {  // behind it that memory is gone
+    look_at_inherited(call.process, call.thread, 0, ~std::uint64_t{0});
     return Wants::nothing;
   }
   Entered entered;

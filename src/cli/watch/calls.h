@@ -185,7 +185,7 @@ class Calls final : public Observer {
   void note_if_it_fails(const Call& call, const FileKey& file, const char* name, const char* why);
   void changed(const Call& call, const char* name, int descriptor);
   // A few bytes that are there already: so a program touches the time of a file.
-  static bool writes_what_is_there(const Call& call, const OpenFile& open);
+  bool writes_what_is_there(const Call& call, const OpenFile& open);
   // A file that is not mapped: it may belong to one that is.
   void changed_beside(const Call& call, const OpenFile& open, const char* name, int descriptor);
   void made_directory(const Call& call);
@@ -265,6 +265,7 @@ class Calls final : public Observer {
   std::size_t looks_meanwhile_ = 0;
   std::chrono::steady_clock::time_point next_look_meanwhile_;
   std::size_t looks_at_children_ = 0;
+  std::size_t touches_ = 0;
 };
 
 }  // namespace pawl::cli::watch

@@ -86,6 +86,8 @@ constexpr std::array kRules = {
     Rule{SYS_seccomp},
     Rule{SYS_prctl, {When::equals, 0, PR_SET_SECCOMP}},
     Rule{SYS_setsid},
+    Rule{SYS_execve},
+    Rule{SYS_execveat},
     Rule{SYS_exit_group},
 };
 

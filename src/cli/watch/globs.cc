@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
-#include <regex>
 #include <string_view>
 
 #include "medium/block_medium.h"
@@ -106,13 +105,43 @@ std::string without_dates(std::string glob, const std::set<std::string>& dates) 
   return glob;
 }
 
+// How long a UUID is that the text begins with, or a digest: 32 hexadecimal digits or more; 0:
+// there is none.
+std::size_t digest_bytes(std::string_view text) {
+  const auto digits_at = [&](std::size_t at) {
+    return std::min(text.find_first_not_of("0123456789abcdefABCDEF", at), text.size()) - at;
+  };
+  constexpr std::size_t kGroups[] = {8, 4, 4, 4, 12};
+  constexpr std::size_t kUuidBytes = 36;
+  std::size_t at = 0;
+  for (const std::size_t group : kGroups) {
+    if (at > text.size() || digits_at(at) < group) break;
+    at += group;
+    if (at == kUuidBytes) return at;
+    if (at == text.size() || text[at] != '-') break;
+    at += 1;
+  }
+  constexpr std::size_t kDigestDigitsMin = 32;
+  const std::size_t digits = digits_at(0);
+  return digits >= kDigestDigitsMin ? digits : 0;
+}
+
 // In the file's name, whoever gave it: a UUID, and the digits of MD5, SHA-1 and longer ones.
 std::string without_digests(const std::string& glob) {
-  static const std::regex digest(
-      "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32,}",
-      std::regex::icase);
   const std::size_t name = glob.rfind('/') + 1;
-  return glob.substr(0, name) + std::regex_replace(glob.substr(name), digest, "*");
+  std::string lasting = glob.substr(0, name);
+  for (std::size_t at = name; at < glob.size();) {
+    const std::size_t digest = digest_bytes(std::string_view(glob).substr(at));
+    lasting += digest > 0 ? '*' : glob[at];
+    at += std::max<std::size_t>(digest, 1);
+  }
+  return lasting;
+}
+
+bool takes_any(const std::string& glob, const std::vector<std::string>& paths) {
+  return std::ranges::any_of(paths, [&](const std::string& path) {
+    return ::fnmatch(glob.c_str(), path.c_str(), FNM_PATHNAME) == 0;
+  });
 }
 
 // Without what no number of alike files is needed for.
@@ -183,22 +212,27 @@ std::string without_numbers(const std::string& path) {
 
 std::vector<std::string> globs_for(const std::vector<std::string>& paths,
                                    const std::vector<std::string>& others,
+                                   const std::vector<std::string>& refused,
                                    const Changing& changing) {
   std::map<std::string, std::size_t> alike;  // by the pattern of their globs
   for (const std::string& path : paths) alike[without_numbers(lasting_glob(path, changing))] += 1;
   std::vector<std::string> globs;
   for (const std::string& path : paths) {
-    std::string glob = lasting_glob(path, changing);
-    const std::string pattern = without_numbers(glob);
-    const bool is_too_wide = std::ranges::any_of(others, [&](const std::string& other) {
-      return ::fnmatch(pattern.c_str(), other.c_str(), FNM_PATHNAME) == 0;
-    });
+    const std::string lasting = lasting_glob(path, changing);
+    const std::string pattern = without_numbers(lasting);
     const bool is_random = changing.random_names.contains(path);
-    if (is_random) glob = without_random_end(glob);
-    glob = !is_random && alike[pattern] >= kPatternNamesMin && !is_too_wide
-               ? pattern
-               : without_changing_numbers(without_dates(glob, changing.dates),
-                                          changing.process_numbers);
+    const std::string of_this_run = is_random ? without_random_end(lasting) : lasting;
+    // From the widest to the narrowest.
+    std::string glob = glob_for(path);
+    const std::string changed = without_changing_numbers(without_dates(of_this_run, changing.dates),
+                                                         changing.process_numbers);
+    if (!is_random && alike[pattern] >= kPatternNamesMin && !takes_any(pattern, others)) {
+      glob = pattern;
+    } else if (!takes_any(changed, refused)) {
+      glob = changed;
+    } else if (!takes_any(lasting, refused)) {
+      glob = lasting;
+    }
     if (std::ranges::find(globs, glob) == globs.end()) globs.push_back(std::move(glob));
   }
   std::vector<std::string> needed;

@@ -42,9 +42,10 @@ struct Changing {
 // True where a name that the program made anew ends like one that is made up: with six hexadecimal
 // digits or more, as LLVM's temporary files do.
 bool is_made_up(const std::string& name);
-// None of the globs is matched by another one.
+// None of the globs is matched by another one, and none takes one that is refused.
 std::vector<std::string> globs_for(const std::vector<std::string>& paths,
                                    const std::vector<std::string>& others,
+                                   const std::vector<std::string>& refused,
                                    const Changing& changing);
 
 // The path with '*' for each number in the file's name: what numbered files have in common.  A word

@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -129,24 +129,27 @@ class Ticks {
   Ticks() {
     struct sigaction action{};
     action.sa_handler = do_nothing;
-    ::sigaction(SIGALRM, &action, &before_);
-    set(kTick);
+    ::sigaction(SIGRTMIN, &action, &before_);
+    // Not that of alarm(2), which this process may have been given.
+    sigevent event{};
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = SIGRTMIN;
+    has_timer_ = ::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0;
+    const timespec interval{0, std::chrono::nanoseconds(kTick).count()};
+    const itimerspec time{interval, interval};
+    if (has_timer_) ::timer_settime(timer_, 0, &time, nullptr);
   }
   Ticks(const Ticks&) = delete;
   Ticks& operator=(const Ticks&) = delete;
   ~Ticks() {
-    set(std::chrono::milliseconds(0));
-    ::sigaction(SIGALRM, &before_, nullptr);
+    if (has_timer_) ::timer_delete(timer_);
+    ::sigaction(SIGRTMIN, &before_, nullptr);
   }
 
  private:
-  static void set(std::chrono::microseconds interval) {
-    const timeval time{0, static_cast<suseconds_t>(interval.count())};
-    const itimerval timer{time, time};
-    ::setitimer(ITIMER_REAL, &timer, nullptr);
-  }
-
   struct sigaction before_{};
+  timer_t timer_{};
+  bool has_timer_ = false;
 };
 
 class Tracer {
