@@ -297,7 +297,7 @@ Status View::protect_parts(std::size_t from, std::size_t to) {
   return {};
 }
 
-bool View::show_base_pages(std::uint64_t page, std::uint64_t page_count) {
+bool View::show_base_pages(std::uint64_t page, std::uint64_t page_count) const {
   PAWL_ASSERT(page >= first_page() && page + page_count <= file_end_page());
   return memory::advise(bytes(page), page_count * kPageBytes, MADV_DONTNEED) == 0;
 }

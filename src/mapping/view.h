@@ -54,7 +54,7 @@ class View {
   Status show_base();
   // The same for some pages of the file part, which go on to be watched.  False where the kernel
   // refuses, as of pages that are locked.
-  bool show_base_pages(std::uint64_t first_page, std::uint64_t page_count);
+  bool show_base_pages(std::uint64_t first_page, std::uint64_t page_count) const;
   // mprotect(2) of whole pages of the window; kept through all calls.
   Status protect(char* address, std::size_t length, int protection);
   // For a moment, one page otherwise than the program asked for.

@@ -891,7 +891,7 @@ Status NamedMedium::retire_journal(const Mark& mark, const EmptyJournal& empty) 
   const Status opened = open_it();
   if (opened.error_number() == ENOENT) return {};
   if (!opened.ok()) {
-    const Status failed = opened.prefixed(
+    Status failed = opened.prefixed(
         path_ +
         " was opened under another name when a crash ended that, and the journal of that name has "
         "to be removed before the file can change: ");
