@@ -57,13 +57,14 @@ constexpr std::array kEnds = {
     llvm::StringLiteral{"_ZSt21__glibcxx_assert_failPKciS0_S0_"},
 };
 
-// Of libstdc++, where something failed.
+// These call what they are given last, before they return.
 constexpr std::array kCallers = {
     llvm::StringLiteral{"qsort"},
     llvm::StringLiteral{"bsearch"},
     llvm::StringLiteral{"pthread_once"},
 };
 
+// Of libstdc++, where something failed.
 constexpr llvm::StringLiteral kThrowers = "_ZSt*__throw_*";
 
 struct Refusal {

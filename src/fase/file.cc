@@ -24,6 +24,7 @@
 #include "medium/law.h"
 #include "medium/parked_descriptors.h"
 #include "medium/persistent_medium.h"
+#include "medium/sections_file.h"
 #include "medium/size_limit.h"
 #include "medium/unflushed_memory.h"
 
@@ -181,9 +182,7 @@ File::~File() {
 }
 
 Status File::lock() const {
-  struct flock whole = {
-      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
-  if (::fcntl(file_.descriptor.get(), F_OFD_SETLK, &whole) == 0) return {};
+  if (set_sections_lock(file_.descriptor.get(), F_WRLCK) == 0) return {};
   if (errno == EAGAIN || errno == EACCES)
     return Status::failure(EBUSY, PAWL_ERROR_IN_USE,
                            path() + " is open already, in this process or another");
@@ -192,9 +191,7 @@ Status File::lock() const {
 
 // Not left to the close alone: a child that no handler knew has the descriptor as well.
 void File::unlock() const {
-  struct flock whole = {
-      .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
-  if (process_.is_this()) ::fcntl(file_.descriptor.get(), F_OFD_SETLK, &whole);
+  if (process_.is_this()) set_sections_lock(file_.descriptor.get(), F_UNLCK);
 }
 
 // A mapping with a journal puts its notices before it looks for those of others, and so does this:

@@ -1187,12 +1187,12 @@ Status check_file_system_of(const std::string& path) {
   return {};
 }
 
-// Opens the file, or takes the descriptor of it that could not be closed.
 Status is_not_regular(const std::string& path) {
   return Status::failure(ENODEV, PAWL_ERROR_NOT_REGULAR_FILE,
                          path + " is not a regular file; only those can be mapped atomically");
 }
 
+// Opens the file, or takes the descriptor of it that could not be closed.
 Result<NamedFile> open_base(const std::string& path, int flags) {
   NamedFile file;
   if (struct stat status{}; ::stat(path.c_str(), &status) == 0) {

@@ -1,5 +1,6 @@
 #include "medium/sections_file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 #include <cerrno>
 
@@ -9,6 +10,11 @@ bool has_sections(int file) {
   std::array<char, kSectionsMagic.size()> found{};
   return ::pread(file, found.data(), found.size(), 0) == static_cast<ssize_t>(found.size()) &&
          (found == kSectionsMagic || found == kUnfinishedSectionsMagic);
+}
+
+int set_sections_lock(int file, short type) {
+  struct flock whole = {.l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+  return ::fcntl(file, F_OFD_SETLK, &whole);
 }
 
 Status check_has_no_sections(int file, const std::string& path) {

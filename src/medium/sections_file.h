@@ -16,6 +16,9 @@ inline constexpr std::array<char, 8> kUnfinishedSectionsMagic{'P', 'A', 'W', 'L'
 
 // Of a file open for reading.
 bool has_sections(int file);
+// The lock on the whole of such a file: who opens it has F_WRLCK, who copies it F_RDLCK.  As
+// fcntl(2) answers.
+int set_sections_lock(int file, short type);
 // EINVAL where it is one.
 Status check_has_no_sections(int file, const std::string& path);
 

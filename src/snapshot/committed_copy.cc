@@ -100,9 +100,7 @@ class Source::File final : public NamedMedium {
   explicit File(NamedFile file) : NamedMedium(std::move(file)) {}
   // The descriptor may live on (parked_descriptors.h).
   ~File() override {
-    struct flock whole = {
-        .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
-    if (is_locked_) ::fcntl(descriptor(), F_OFD_SETLK, &whole);
+    if (is_locked_) set_sections_lock(descriptor(), F_UNLCK);
   }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
@@ -119,9 +117,7 @@ class Source::File final : public NamedMedium {
   // Of one of failure-atomic sections: what its program stores is in the file at once, and a copy
   // would have some of it.
   Status keep_closed() {
-    struct flock whole = {
-        .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
-    is_locked_ = ::fcntl(descriptor(), F_OFD_SETLK, &whole) == 0;
+    is_locked_ = set_sections_lock(descriptor(), F_RDLCK) == 0;
     if (is_locked_) return {};
     if (errno != EAGAIN && errno != EACCES) return FailedCall{errno, "cannot lock " + path()};
     return Status::failure(EBUSY, PAWL_ERROR_IN_USE,

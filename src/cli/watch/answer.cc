@@ -42,10 +42,15 @@ Files left_out(const Judgement& judgement) {
   return files;
 }
 
-// Of the files that are offered.
-std::vector<std::string> suggested_globs(const ProgramFacts& facts, const Judgement& judgement,
-                                         Files files) {
+// Of the files of the line to type.
+Files offered(Files files) {
   std::erase_if(files, std::not_fn(is_offered));
+  return files;
+}
+
+// For these, which are offered.
+std::vector<std::string> suggested_globs(const ProgramFacts& facts, const Judgement& judgement,
+                                         const Files& files) {
   Files refused = judgement.files;
   std::erase_if(refused, [](const auto& file) { return !is_refused(file) && !file.is_in_doubt; });
   return globs_for(
@@ -56,20 +61,21 @@ std::vector<std::string> suggested_globs(const ProgramFacts& facts, const Judgem
 // Those of them that Pawl could take, and that the suggested line does not: a segment that was not
 // used yet is called like the others.
 std::vector<std::string> paths_to_leave_out(const ProgramFacts& facts, const Judgement& judgement) {
-  const auto suggested = suggested_globs(facts, judgement, judgement.files);
+  const auto suggested = suggested_globs(facts, judgement, offered(judgement.files));
+  const Globs line(suggested);
   std::vector<std::string> paths;
   for (const FileJudgement& file : left_out(judgement)) {
     const std::string& path = facts.files.at(file.key).path;
-    const bool is_taken = !suggested.empty() && Globs(suggested).match(path);
+    const bool is_taken = !suggested.empty() && line.match(path);
     if (file.is_left_out && !is_refused(file) && !is_taken) paths.push_back(path);
   }
   return paths;
 }
 
 // The command that protects these of the judged files; empty where it would protect none.
-std::string run_line(const ProgramFacts& facts, const Judgement& judgement, Files files,
+std::string run_line(const ProgramFacts& facts, const Judgement& judgement, const Files& all,
                      const std::vector<std::string>& command) {
-  std::erase_if(files, std::not_fn(is_offered));
+  const Files files = offered(all);
   if (files.empty()) return {};
   std::string line = "pawl run";
   if (std::ranges::any_of(files, &FileJudgement::is_only_asynchronous)) line += " --ms-async sync";

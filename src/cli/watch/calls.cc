@@ -58,22 +58,6 @@ std::array<NameAt, 2> names_of_rename(const Call& call) {
   return {NameAt{number(arguments[0]), arguments[1]}, NameAt{number(arguments[2]), arguments[3]}};
 }
 
-// As Python's tempfile names a directory; mkdtemp(3) makes it from within libc, with six letters.
-std::size_t random_letters_at_end(const std::string& name, bool is_inside_libc) {
-  constexpr std::size_t kOfPython = 8;
-  if (is_inside_libc) return kRandomLetters;
-  const std::string end = name.substr(name.size() - std::min(name.size(), kOfPython));
-  const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
-  const auto is_letter = [](char letter) { return letter >= 'a' && letter <= 'z'; };
-  const bool can_be_made_up = end.size() == kOfPython && std::ranges::all_of(end, [&](char letter) {
-                                return is_digit(letter) || is_letter(letter) || letter == '_';
-                              });
-  // A name with a number has it at its end.
-  const auto number = std::ranges::adjacent_find(
-      end, [&](char one, char next) { return is_digit(one) && is_letter(next); });
-  return can_be_made_up && number != end.end() ? kOfPython : 0;
-}
-
 std::uint64_t page_end(std::uint64_t address) {
   return (address + kPageBytes - 1) / kPageBytes * kPageBytes;
 }

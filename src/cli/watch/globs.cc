@@ -139,9 +139,7 @@ std::string without_digests(const std::string& glob) {
 }
 
 bool takes_any(const std::string& glob, const std::vector<std::string>& paths) {
-  return std::ranges::any_of(paths, [&](const std::string& path) {
-    return ::fnmatch(glob.c_str(), path.c_str(), FNM_PATHNAME) == 0;
-  });
+  return std::ranges::any_of(paths, [&](const std::string& path) { return matches(glob, path); });
 }
 
 // Without what no number of alike files is needed for.
@@ -187,6 +185,20 @@ bool is_covered(const std::string& glob, const std::vector<std::string>& globs) 
 
 bool is_made_up(const std::string& name) {
   return hexadecimal_digits_at_end(name) >= kRandomLetters;
+}
+
+std::size_t random_letters_at_end(const std::string& name, bool is_inside_libc) {
+  constexpr std::size_t kOfPython = 8;
+  if (is_inside_libc) return kRandomLetters;
+  const std::string end = name.substr(name.size() - std::min(name.size(), kOfPython));
+  const auto is_letter = [](char letter) { return letter >= 'a' && letter <= 'z'; };
+  const bool can_be_made_up = end.size() == kOfPython && std::ranges::all_of(end, [&](char letter) {
+                                return is_digit(letter) || is_letter(letter) || letter == '_';
+                              });
+  // A name with a number has it at its end.
+  const auto number = std::ranges::adjacent_find(
+      end, [&](char one, char next) { return is_digit(one) && is_letter(next); });
+  return can_be_made_up && number != end.end() ? kOfPython : 0;
 }
 
 std::string without_numbers(const std::string& path) {

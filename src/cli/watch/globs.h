@@ -42,6 +42,9 @@ struct Changing {
 // True where a name that the program made anew ends like one that is made up: with six hexadecimal
 // digits or more, as LLVM's temporary files do.
 bool is_made_up(const std::string& name);
+// How many letters are made up at the end of the name of a directory that the program made: as
+// Python's tempfile names one; mkdtemp(3) makes it from within libc.
+std::size_t random_letters_at_end(const std::string& name, bool is_inside_libc);
 // None of the globs is matched by another one, and none takes one that is refused.
 std::vector<std::string> globs_for(const std::vector<std::string>& paths,
                                    const std::vector<std::string>& others,

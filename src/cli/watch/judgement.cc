@@ -393,7 +393,7 @@ void judge_changed_along(const ProgramFacts& facts, const FileFacts& file,
   } else if (ahead >= kChangesAheadMin) {
     for (const auto& [path, count] : file.changed_ahead) paths.insert(path);
   }
-  std::erase_if(paths, [&](const std::string& path) {  // told of already
+  std::erase_if(paths, [&](const std::string& path) {  // other findings name them
     return is_shared_state_by_name(path) || is_neighbour(file, path);
   });
   if (paths.empty()) return;

@@ -43,8 +43,8 @@ Status number_is_gone(int set, int number) {
                   set, number));
 }
 
-// Of so many as the list has room for.  Who is registered already is told EEXIST, and nothing is
-// changed.
+// Of so many as the list has room for.  A file that is registered already gives EEXIST, and
+// nothing changes.
 Status check_registered(Process& process, int set, std::span<const EpollEntry> entries) {
   CallList& list = process.list();
   list.clear();

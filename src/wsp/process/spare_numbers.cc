@@ -28,14 +28,12 @@ int SpareNumbers::next_closed() {
 }
 
 rlim_t descriptors_needed(const SavedProcess& saved) {
-  int highest = saved.process.memory_descriptor;
-  for (const SavedDescriptor& descriptor : saved.descriptors)
-    highest = std::max(highest, descriptor.facts.number);
   std::set<std::string> files;
   for (const SavedMapping& mapping : saved.mappings) {
     if (mapping.facts.is_memory == 0) files.insert(mapping.name);
   }
   SpareNumbers spare(saved);
+  int highest = spare.highest_taken();
   for (std::size_t i = 0; i < files.size() + kOpenMeanwhileMax; ++i)
     highest = std::max(highest, spare.next());
   return static_cast<rlim_t>(highest) + 1;

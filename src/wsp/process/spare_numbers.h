@@ -21,6 +21,8 @@ class SpareNumbers {
   int next();
   // One that is not open in this process either.
   int next_closed();
+  // By the program.
+  int highest_taken() const { return *taken_.rbegin(); }
 
  private:
   std::set<int> taken_;

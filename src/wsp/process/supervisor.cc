@@ -201,7 +201,7 @@ class Supervision {
       const Result<SaveTiming> timing = rehearse_save(process_);
       if (timing.ok()) {
         timings.push_back(steps_of(timing.value()));
-      } else if (timing.status().error_number() != ECANCELED) {  // else what was heard is heard now
+      } else if (timing.status().error_number() != ECANCELED) {  // else hear_power() looks
         return {{"reason", timing.status().text()}};
       }
       process_.take_events();
