@@ -362,6 +362,24 @@ TEST_F(Watch, SeesAProcessThatTheProgramDidNotStart) {
   EXPECT_EQ(watch(doing("good")).codes(), Codes{});
 }
 
+// A temporary file was said to be had by a stranger, who had got its number after it was removed.
+TEST_F(Watch, TookWhoGotTheNumberOfARemovedFileForAStranger) {
+  constexpr int kTakenMax = 2000;
+  const pid_t taker = ::fork();
+  if (taker == 0) {
+    for (int i = 0; i < kTakenMax; ++i) {
+      const std::string name = directory_ / ("taken" + std::to_string(i));
+      ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+      ::usleep(1000);
+    }
+    ::pause();
+  }
+  const Seen seen = watch(doing("temporaries"));
+  ::kill(taker, SIGKILL);
+  ::waitpid(taker, nullptr, 0);
+  EXPECT_EQ(seen.codes().count("outsider"), 0u) << seen.answer.dump(1);
+}
+
 TEST_F(Watch, SaysThatAFileLivesInMemory) {
   const TemporaryDirectory memory("/dev/shm");
   if (pawl({"doctor", memory.path().string()}).code != kExitUnsafe)

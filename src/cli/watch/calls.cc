@@ -1674,12 +1674,16 @@ ProgramFacts Calls::finish(const Ending& ending) {
   for (auto& [number, state] : processes_) end_lives(state);
   std::set<FileKey> files;
   for (auto& [key, facts] : facts_.files) {
-    files.insert(key);
     holder_let_go(facts);
     struct stat status{};
-    if (::stat(facts.path.c_str(), &status) == 0 && FileKey{status.st_dev, status.st_ino} == key) {
-      facts.last_size_bytes = static_cast<std::uint64_t>(status.st_size);
-    }
+    const auto is_at = [&](const std::string& path) {
+      return ::stat(path.c_str(), &status) == 0 && FileKey{status.st_dev, status.st_ino} == key;
+    };
+    // The number of one that is gone may be another file's by now, which a stranger has.
+    if (std::ranges::any_of(facts.names, is_at)) files.insert(key);
+    if (!is_at(facts.path)) continue;
+    files.insert(key);
+    facts.last_size_bytes = static_cast<std::uint64_t>(status.st_size);
   }
   // Some are mapped later, or removed, or have another name by now.
   std::erase_if(facts_.unmapped, [&](const auto& entry) {
