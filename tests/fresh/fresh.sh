@@ -12,6 +12,7 @@ SUITE=bookworm
 BASE_DAYS_MAX=1  # the packages of a root that is older are not what a new machine has
 base=$work/base.tar
 root=$work/root
+of_user=$work/user  # the root in which the ordinary user is, and its log beside it
 
 mkdir -p "$work"
 if [ -z "$(find "$base" -mtime -$BASE_DAYS_MAX 2>/dev/null)" ]; then
@@ -56,7 +57,20 @@ enter() {
       LANG=C.UTF-8 TERM=dumb "$@"' enter "$root" "$@"
 }
 
-trap 'rm -rf --one-file-system "$root"' EXIT
+# The root `user` is followed in beside this one: most of what packages take is waiting.
+follow_as_user() {
+  root=$of_user
+  make_root
+  enter -- sh -ec 'apt-get update -q && apt-get install -y -q --no-install-recommends sudo
+    useradd --create-home user
+    echo "user ALL=(ALL) NOPASSWD: ALL" >/etc/sudoers.d/user' >/dev/null
+  copy_checkout /home/user
+  enter -- sh -ec 'chown -R user: /home/user
+    exec setpriv --reuid user --regid user --init-groups env HOME=/home/user USER=user \
+      /home/user/pawl/tests/fresh/follow.sh /home/user/pawl /home/user/work'
+}
+
+trap 'wait; rm -rf --one-file-system "$root" "$of_user"' EXIT
 
 make_root
 copy_checkout /root
@@ -65,18 +79,16 @@ if [ $# -gt 0 ] && [ "$1" != --all ]; then
   exit
 fi
 
+(set -e; follow_as_user) >"$of_user.log" 2>&1 &
+user=$!
 echo "fresh: as root"
 enter -- env HOME=/root /root/pawl/tests/fresh/follow.sh /root/pawl /root/work "$@"
 echo "fresh: without a network, what was installed"
 enter --net -- env HOME=/root /root/pawl/tests/fresh/use.sh /root/work
 
-make_root
 echo "fresh: as an ordinary user, with sudo"
-enter -- sh -ec 'apt-get update -q && apt-get install -y -q --no-install-recommends sudo
-  useradd --create-home user
-  echo "user ALL=(ALL) NOPASSWD: ALL" >/etc/sudoers.d/user' >/dev/null
-copy_checkout /home/user
-enter -- sh -ec 'chown -R user: /home/user
-  exec setpriv --reuid user --regid user --init-groups env HOME=/home/user USER=user \
-    /home/user/pawl/tests/fresh/follow.sh /home/user/pawl /home/user/work'
+status=0
+wait "$user" || status=$?
+cat "$of_user.log"
+[ "$status" = 0 ]
 echo "fresh: every step did what it says"
