@@ -110,13 +110,19 @@ enum cache_outcome cache_store(pawl_fase* file, struct cache* cache, enum cache_
   const bool is_there = is_current(*place, now_s);
   enum cache_outcome outcome = CACHE_NOT_STORED;
   if (mode == CACHE_SET || is_there == (mode == CACHE_REPLACE)) {
-    struct item* item = pawl_fase_malloc(file, size_of(from));
-    outcome = item == NULL ? CACHE_NO_MEMORY : CACHE_STORED;
+    const uint64_t share_bytes = cache->bytes_max / STRIPES;
+    struct item* item = NULL;
+    if (size_of(from) > share_bytes) {
+      outcome = CACHE_TOO_LARGE;
+    } else {
+      item = pawl_fase_malloc(file, size_of(from));
+      outcome = item == NULL ? CACHE_NO_MEMORY : CACHE_STORED;
+    }
     if (item != NULL) {
       memcpy(item, from, size_of(from));
       if (*place != NULL) take_out(file, stripe, place);
       put_in(stripe, place, item);
-      while (stripe->bytes > cache->bytes_max / STRIPES && stripe->oldest != item) {
+      while (stripe->bytes > share_bytes) {
         struct item* oldest = stripe->oldest;
         take_out(file, stripe, find(cache, stripe, oldest->hash, oldest->bytes, oldest->key_bytes));
       }

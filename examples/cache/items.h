@@ -57,9 +57,16 @@ void cache_receive(struct item* inbox, const char* key, size_t key_bytes, const 
                    size_t value_bytes, uint32_t flags, int64_t expires_s);
 
 enum cache_mode { CACHE_SET, CACHE_ADD, CACHE_REPLACE };
-enum cache_outcome { CACHE_STORED, CACHE_NOT_STORED, CACHE_NOT_FOUND, CACHE_NO_MEMORY, CACHE_BAD };
+enum cache_outcome {
+  CACHE_STORED,
+  CACHE_NOT_STORED,
+  CACHE_NOT_FOUND,
+  CACHE_NO_MEMORY,
+  CACHE_TOO_LARGE,
+  CACHE_BAD
+};
 
-/* Stores a copy of the item in an inbox. */
+/* Stores a copy of the item in an inbox. CACHE_TOO_LARGE: it takes more than a stripe's share. */
 enum cache_outcome cache_store(pawl_fase* file, struct cache* cache, enum cache_mode mode,
                                const struct item* inbox, int64_t now_s);
 /* Copies the value to `value`, of so many bytes at most, and says how many it has and its flags.

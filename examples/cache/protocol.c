@@ -181,6 +181,8 @@ static const char* store(struct worker* worker, enum cache_mode mode,
       return "STORED";
     case CACHE_NO_MEMORY:
       return "SERVER_ERROR out of memory storing object";
+    case CACHE_TOO_LARGE:
+      return "SERVER_ERROR object too large for cache";
     default:
       return "NOT_STORED";
   }

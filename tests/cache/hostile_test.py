@@ -294,6 +294,19 @@ def the_memory_that_was_asked_for_was_ignored_for_a_file_that_was_there(program,
         expect(server.stop(), 0, "exit status")
 
 
+def little_memory_was_exceeded_by_large_items(program, directory):
+    memory = 2 * MIB
+    server = Cache(program, os.path.join(directory, "little.pawl"), "--memory", str(memory // MIB))
+    for size in (1000000, 100000, 20000):
+        value = b"x" * size
+        ask(server, b"".join(b"set k%d 0 0 %d\r\n%s\r\n" % (i, size, value) for i in range(100)))
+        answer = ask(server, b"stats\r\n")
+        taken = int(answer.split(b"STAT bytes ")[1].split(b"\r\n")[0])
+        if taken > memory or (size < memory // 64) != (taken > 0):
+            fail(f"items of {size} bytes take {taken} of {memory}")
+    expect(server.stop(), 0, "exit status")
+
+
 def numbers_beyond_64_bits_were_taken(server, memcached):
     """The same is asked of a memcached, where there is one."""
     def stored(text, key="n"):
@@ -405,6 +418,7 @@ def main():
         a_client_that_had_said_all_got_half_of_its_answers(server)
         two_servers_shared_a_port_and_half_of_the_items_were_gone(program, server, directory)
         the_memory_that_was_asked_for_was_ignored_for_a_file_that_was_there(program, directory)
+        little_memory_was_exceeded_by_large_items(program, directory)
         numbers_beyond_64_bits_were_taken(server, memcached)
         keys_beyond_a_thousand_were_dropped(server)
         idle_clients_kept_their_largest_buffers(server)
