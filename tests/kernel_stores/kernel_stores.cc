@@ -256,7 +256,8 @@ int main(int argc, char** argv) {
   CLI::App app("Stores by the kernel and by other processes: every commit takes them");
   std::uint64_t rounds = 2000;
   std::uint64_t seed = 0;
-  std::string scratch = ".";
+  const char* const wanted = std::getenv("PAWL_TEST_DIR");
+  std::string scratch = wanted != nullptr ? wanted : ".";
   app.add_option("--rounds", rounds, "Stores with a commit each")->capture_default_str();
   app.add_option("--seed", seed, "Of the first life; the others count on")->capture_default_str();
   app.add_option("--scratch", scratch, "A directory on a disk")->capture_default_str();

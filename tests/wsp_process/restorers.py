@@ -29,7 +29,7 @@ def an_ordinary_user_was_told_only_by_the_restore(pawl):
         kept.for_nobody()
         os.chown(kept.top, NOBODY, NOBODY)
         os.chown(kept.errors.name, NOBODY, NOBODY)
-        silent = dict(AS_NOBODY, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        silent = dict(AS_NOBODY, cwd=kept.top, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         kept.run(KEPT, **silent)
         wait_for(lambda: "this user cannot restore what is saved" in kept.said(), "the warning")
         supervised(kept, **AS_NOBODY)
