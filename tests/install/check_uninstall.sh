@@ -25,6 +25,8 @@ left=$(find "$prefix" -name '[pP]awl' -type d)
 other=$work/other
 mkdir -p "$other/lib" "$other/share/man"
 for turn in 1 2; do "$cmake" --install "$build" --prefix "$other" >"$work/install.log"; done
+# What Python had compiled stayed.
+! command -v python3 >/dev/null || python3 -m compileall -q "$other/share/pawl/python"
 "$cmake" -D "PREFIX=$other" -D "LIST=$other/share/pawl/installed-files" -P "$source/cmake/uninstall.cmake"
 (cd "$other" && find . | LC_ALL=C sort) >"$work/left"
 printf '.\n./lib\n./share\n./share/man\n' | diff -u - "$work/left"

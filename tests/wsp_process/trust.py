@@ -248,7 +248,9 @@ def a_directory_of_others_is_refused(pawl):
         refused("belongs to user 65534", "name a directory of your own")
         os.chown(kept.directory, 0, 0)
         os.chmod(kept.directory, 0o770)
-        refused("can be written by others (mode 0770)")
+        refused("can be written by others (mode 0770)", "chmod go-w")
+        os.chmod(kept.directory, 0o1777)  # whoever did what it said of /tmp broke the machine
+        refused("can be written by others (mode 1777)", "name a directory of your own")
         os.chmod(kept.directory, 0o700)
         precious = os.path.join(kept.top, "precious")
         for name in ("image", "memory", "lock"):

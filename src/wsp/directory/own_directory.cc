@@ -32,10 +32,13 @@ Status check_own(const std::string& path, const struct stat& facts) {
                     path, facts.st_uid, as_that_user));
   }
   if ((facts.st_mode & kOthersMayWrite) != 0) {
-    return Status::failure(
-        EPERM, fmt::format("{} can be written by others (mode {:04o}), and what lies there is not "
-                           "believed; look at it, and take that away: chmod go-w {}",
-                           path, facts.st_mode & 07777, path));
+    // As /tmp, which is meant so.
+    const std::string advice = (facts.st_mode & S_ISVTX) != 0
+                                   ? "name a directory of your own"
+                                   : "look at it, and take that away: chmod go-w " + path;
+    return Status::failure(EPERM, fmt::format("{} can be written by others (mode {:04o}), and what "
+                                              "lies there is not believed; {}",
+                                              path, facts.st_mode & 07777, advice));
   }
   return {};
 }
