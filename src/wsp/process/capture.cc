@@ -386,8 +386,6 @@ Status capture_process(Process& process, SavedProcess& saved) {
   PAWL_TRY(capture_what_takes_privileges(process, status, saved));
   saved.directory = read_proc_link(leader, "cwd");
   saved.executable = read_proc_link(leader, "exe");
-  saved.pending = tracing::pending_signals(leader, true, kPendingSignalsMax);
-  if (saved.pending.size() >= kPendingSignalsMax) return too_many_signals();
   return {};
 }
 
@@ -408,6 +406,9 @@ Status capture_threads(Process& process, SavedProcess& into) {
   for (const pid_t thread : process.threads()) {
     if (thread != leader) PAWL_TRY(capture_thread(process, thread, false, into));
   }
+  // Not before the timers: one that expires in between has no time left, and its signal waits here.
+  into.pending = tracing::pending_signals(leader, true, kPendingSignalsMax);
+  if (into.pending.size() >= kPendingSignalsMax) return too_many_signals();
   keep_stopped(process, into);
   return {};
 }

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -233,19 +234,56 @@ Status capture_counter(int handle, std::string_view information, SavedDescriptor
   return {};
 }
 
-Status capture_nameless(Process& process, int handle, const Looked& looked,
+// By which the program's descriptors are looked at.
+struct Ways {
+  Descriptor handle;       // pidfd_open(2)
+  Descriptor files;        // /proc/PID/fd
+  Descriptor information;  // /proc/PID/fdinfo
+};
+
+Result<Ways> open_ways(pid_t leader) {
+  const auto open_directory = [leader](const char* name) {
+    return Descriptor(
+        ::open(fmt::format("/proc/{}/{}", leader, name).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  };
+  Ways ways{Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0))),
+            open_directory("fd"), open_directory("fdinfo")};
+  if (ways.handle.valid() && ways.files.valid() && ways.information.valid()) return ways;
+  return FailedCall{errno, "cannot look at the program"};
+}
+
+void read_timer(std::string_view information, DescriptorFacts& into) {
+  into.clock = static_cast<int>(number_of(field_of(information, "clockid")));
+  into.value = number_of(field_of(information, "ticks"));
+  into.type = static_cast<int>(number_of(field_of(information, "settime flags"), 8));
+  into.times[0] = nanoseconds(field_of(information, "it_value"));
+  into.times[1] = nanoseconds(field_of(information, "it_interval"));
+}
+
+// The kernel does not start a periodic one that has expired again before somebody reads it, or asks
+// what is left. Only then does it count how often it would have expired since.
+Status capture_timer(const Ways& ways, std::string_view information, DescriptorFacts& facts) {
+  facts.kind = static_cast<std::uint32_t>(DescriptorKind::timer);
+  read_timer(information, facts);
+  if (!has_stopped(facts)) return {};
+  const Descriptor timer(
+      static_cast<int>(::syscall(SYS_pidfd_getfd, ways.handle.get(), facts.number, 0)));
+  itimerspec left{};
+  if (::timerfd_gettime(timer.get(), &left) != 0)
+    return FailedCall{errno, "cannot ask a timerfd what is left"};
+  read_timer(read_proc_in(ways.information.get(), std::to_string(facts.number)), facts);
+  return {};
+}
+
+Status capture_nameless(Process& process, const Ways& ways, const Looked& looked,
                         SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
   const std::string_view information = looked.information;
   const auto set_kind = [&](DescriptorKind kind) { facts.kind = static_cast<std::uint32_t>(kind); };
-  if (looked.name == "anon_inode:[eventfd]") return capture_counter(handle, information, saved);
-  if (looked.name == "anon_inode:[timerfd]") {
-    set_kind(DescriptorKind::timer);
-    facts.clock = static_cast<int>(number_of(field_of(information, "clockid")));
-    facts.value = number_of(field_of(information, "ticks"));
-    facts.times[0] = nanoseconds(field_of(information, "it_value"));
-    facts.times[1] = nanoseconds(field_of(information, "it_interval"));
-  } else if (looked.name == "anon_inode:[signalfd]") {
+  if (looked.name == "anon_inode:[eventfd]")
+    return capture_counter(ways.handle.get(), information, saved);
+  if (looked.name == "anon_inode:[timerfd]") return capture_timer(ways, information, facts);
+  if (looked.name == "anon_inode:[signalfd]") {
     set_kind(DescriptorKind::signals);
     facts.value = number_of(field_of(information, "sigmask"), 16);
   } else if (looked.name == "anon_inode:[eventpoll]") {
@@ -311,24 +349,6 @@ std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& f
   return found;
 }
 
-// By which the program's descriptors are looked at.
-struct Ways {
-  Descriptor handle;       // pidfd_open(2)
-  Descriptor files;        // /proc/PID/fd
-  Descriptor information;  // /proc/PID/fdinfo
-};
-
-Result<Ways> open_ways(pid_t leader) {
-  const auto open_directory = [leader](const char* name) {
-    return Descriptor(
-        ::open(fmt::format("/proc/{}/{}", leader, name).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  };
-  Ways ways{Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0))),
-            open_directory("fd"), open_directory("fdinfo")};
-  if (ways.handle.valid() && ways.files.valid() && ways.information.valid()) return ways;
-  return FailedCall{errno, "cannot look at the program"};
-}
-
 Status capture_one(Process& process, const Ways& ways, int number, SocketOptionReader& options,
                    SavedDescriptor& saved, const SavedProcess& program) {
   const pid_t leader = process.leader();
@@ -365,8 +385,7 @@ Status capture_one(Process& process, const Ways& ways, int number, SocketOptionR
       return cannot_keep(number, looked.name + " is a named pipe");
     return capture_pipe(leader, handle, number, saved);
   }
-  if (looked.name.starts_with("anon_inode:"))
-    return capture_nameless(process, handle, looked, saved);
+  if (looked.name.starts_with("anon_inode:")) return capture_nameless(process, ways, looked, saved);
   facts.kind = static_cast<std::uint32_t>(DescriptorKind::file);
   facts.position = number_of(field_of(looked.information, "pos"));
   saved.text = looked.name;

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <utility>
 
@@ -43,6 +44,16 @@ Status cannot_open(const DescriptorFacts& facts, const std::string& what) {
 Status cannot_open(const DescriptorFacts& facts, const Status& why) {
   return why.with_text(
       fmt::format("descriptor {} cannot be opened again: {}", facts.number, why.text()));
+}
+
+timespec time_of(std::uint64_t nanoseconds) {
+  return {static_cast<time_t>(nanoseconds / kSecondNs), static_cast<long>(nanoseconds % kSecondNs)};
+}
+
+// That clock goes on while there is no power: the deadline may be over.
+bool is_deadline_by_the_clock(const DescriptorFacts& timer) {
+  return (timer.clock == CLOCK_REALTIME || timer.clock == CLOCK_REALTIME_ALARM) &&
+         (timer.type & TFD_TIMER_ABSTIME) != 0;
 }
 
 class Rebuild {
@@ -200,12 +211,12 @@ class Rebuild {
     const DescriptorFacts& facts = descriptor.facts;
     PAWL_TRY(put(descriptor, ::timerfd_create(facts.clock, non_blocking), "a timerfd"));
     const int timer = facts.number;
-    itimerspec times{};
-    times.it_value.tv_sec = static_cast<time_t>(facts.times[0] / kSecondNs);
-    times.it_value.tv_nsec = static_cast<long>(facts.times[0] % kSecondNs);
-    times.it_interval.tv_sec = static_cast<time_t>(facts.times[1] / kSecondNs);
-    times.it_interval.tv_nsec = static_cast<long>(facts.times[1] % kSecondNs);
-    if (::timerfd_settime(timer, 0, &times, nullptr) != 0)
+    // It may have expired once more when it had been asked; a timer of no time would not run.
+    std::uint64_t next = facts.times[has_stopped(facts) ? 1 : 0];
+    const int flags = is_deadline_by_the_clock(facts) ? facts.type : 0;
+    if (flags != 0 && next != 0) next += saved_.system.clocks_ns[kRealTime];
+    const itimerspec times{time_of(facts.times[1]), time_of(next)};
+    if (::timerfd_settime(timer, flags, &times, nullptr) != 0)
       return cannot_open(facts, "a timerfd cannot be set");
     if (facts.value != 0 && ::ioctl(timer, kSetTicks, &facts.value) != 0)
       return cannot_open(facts,

@@ -43,6 +43,7 @@ struct KernelAction {
 
 // Whose time the program is to see go on, and when that was.
 constexpr int kKeptClocks[] = {CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME};
+constexpr std::size_t kRealTime = 2;  // of these
 
 struct SystemFacts {
   char release[72];
@@ -156,7 +157,8 @@ struct DescriptorFacts {
   std::int32_t clock;      // timer
   std::uint64_t times[2];  // timer: next, interval; file: birth, 0 (ns); such a name: user, group
   std::int32_t domain;     // socket
-  std::int32_t type;       // of a socket; of a file, as in S_IFMT; of an eventfd: a semaphore?
+  std::int32_t type;       // of a socket; of a file, as in S_IFMT; of an eventfd: a semaphore?; of
+                           // a timerfd the flags with which it was set
   std::int32_t protocol;
   std::int32_t backlog;
   std::uint32_t address_bytes;
@@ -183,6 +185,11 @@ struct SocketOwner {
 // Of the name of a UNIX socket.
 constexpr SocketOwner owner_of(const DescriptorFacts& facts) {
   return {static_cast<uid_t>(facts.times[0]), static_cast<gid_t>(facts.times[1])};
+}
+
+// A periodic timerfd that has expired, and that nobody has read since.
+constexpr bool has_stopped(const DescriptorFacts& timer) {
+  return timer.times[0] == 0 && timer.times[1] != 0;
 }
 
 struct EpollEntry {

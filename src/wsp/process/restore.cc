@@ -754,8 +754,14 @@ class Restore {
     CallList& list = process.list();
     list.clear();
     for (std::uint64_t timer = 0; timer < kTimersCount; ++timer) {
-      const std::uint64_t place = list.place(&saved_.process.timers[timer], sizeof(itimerval));
-      list.add(SYS_setitimer, {timer, place, 0});
+      itimerval its = saved_.process.timers[timer];
+      const bool is_zero = its.it_value.tv_sec == 0 && its.it_value.tv_usec == 0;
+      // One whose signal waits stands still until the program takes that. Set to zero it would have
+      // no interval any more. So it expires at once, and adds nothing to the signal that waits.
+      if (timer == ITIMER_REAL && is_zero &&
+          (its.it_interval.tv_sec != 0 || its.it_interval.tv_usec != 0))
+        its.it_value.tv_usec = 1;
+      list.add(SYS_setitimer, {timer, list.place(&its, sizeof(its)), 0});
     }
     return process.run_list(process.leader());
   }
