@@ -66,13 +66,65 @@ def hears(seconds): return signal.sigtimedwait([signal.SIGALRM], seconds) is not
     assert found == [True, False, (0.0, 0.0)], found
 
 
+# What is registered, and for what; a set of connections to itself.
+WATCHED = """
+import fcntl, select
+poll = select.epoll()
+ONCE = select.EPOLLIN | select.EPOLLONESHOT
+def registered():
+    lines = open(f"/proc/self/fdinfo/{poll.fileno()}").read().splitlines()
+    return sorted(tuple(line.split()[1:6:2]) for line in lines if line.startswith("tfd:"))
+server = socket.socket(); server.bind(("127.0.0.1", 0)); server.listen(); ends = []
+def is_empty(one): return not select.select([one], [], [], 0)[0]
+def connection():
+    ends.append(socket.create_connection(server.getsockname())); ends.append(server.accept()[0])
+    return ends[-2:]
+"""
+
+
+def a_connection_that_one_thread_had_was_given_to_another(pawl):
+    """EPOLLONESHOT: what was told once is not told again before the program asks for it, not even that it is over."""
+    found = behind_a_restore(pawl, WATCHED + """
+local = socket.socket(socket.AF_UNIX); local.bind("local"); local.listen()
+ends.append(socket.socket(socket.AF_UNIX)); ends[-1].connect("local"); ends.append(local.accept()[0])
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); datagrams.bind(("127.0.0.1", 0))
+alone = socket.socket()
+for _ in range(3): connection()
+taken = ends[:6] + [datagrams, alone]
+for one in taken: poll.register(one, ONCE | select.EPOLLOUT | (select.EPOLLET if one is ends[2] else 0))
+while poll.poll(0): pass
+armed, edge = connection()[1], connection()[1]
+poll.register(armed, ONCE); poll.register(edge, select.EPOLLIN | select.EPOLLET); had = registered()
+""", """[registered() == had, sorted(number for number, _ in poll.poll(0.2)) == sorted([armed.fileno(), edge.fileno()]),
+poll.poll(0.2), [poll.modify(one, ONCE) for one in taken] and len(poll.poll(0.2)) >= 7]""")
+    assert found == [True, True, [], True], found
+
+
+def the_end_of_a_pipe_that_one_thread_had_was_given_to_another(pawl):
+    for size in (4096, 65536):
+        found = behind_a_restore(pawl, WATCHED + f"""
+pipes = [os.pipe() for _ in range(4)]
+for _, end in pipes: fcntl.fcntl(end, 1031, {size})
+(idle, its), (full, last), (half, more), (first, other) = pipes
+os.write(its, b"x"); poll.register(idle, ONCE); poll.poll(1); os.read(idle, 1)
+poll.register(last, select.EPOLLOUT | select.EPOLLONESHOT); poll.poll(1); os.write(last, bytes(range(256)) * ({size} // 256))
+os.write(more, b"half"); poll.register(half, ONCE); poll.poll(1)
+poll.register(first, select.EPOLLIN); had = registered()
+""", f"""[registered() == had, poll.poll(0.1), os.read(full, {size} + 1) == bytes(range(256)) * ({size} // 256), os.read(half, 9),
+[is_empty(one) for one in (idle, first)],
+[os.close(one) for one in (its, full, more)] and poll.poll(0.1), os.write(other, b"x") and poll.poll(0.1)]""")
+        assert found == [True, [], True, b"half", [True, True], [], [(found[-1][0][0], 1)]], (size, found)
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
     tests = [a_timer_that_nobody_had_read_never_expired_again,
              a_timer_that_expired_once_stayed_so,
              a_deadline_by_the_clock_came_later,
-             an_alarm_that_nobody_had_heard_never_came_again]
+             an_alarm_that_nobody_had_heard_never_came_again,
+             a_connection_that_one_thread_had_was_given_to_another,
+             the_end_of_a_pipe_that_one_thread_had_was_given_to_another]
     for test in tests:
         if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
             test(pawl)

@@ -18,9 +18,11 @@
 #include <cstring>
 #include <ctime>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "medium/descriptor.h"
+#include "wsp/process/epoll_sets.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
@@ -64,8 +66,9 @@ class Rebuild {
         reading_(spare.next_closed()),
         writing_(spare.next_closed()) {
     for (const SavedDescriptor& descriptor : saved.descriptors) {
-      if (kind_of(descriptor) == DescriptorKind::pipe)
-        pipes_[descriptor.facts.inode].push_back(&descriptor);
+      if (kind_of(descriptor) != DescriptorKind::pipe) continue;
+      pipes_[descriptor.facts.inode].push_back(&descriptor);
+      own_pipes_.insert(descriptor.facts.number);
     }
   }
 
@@ -84,7 +87,7 @@ class Rebuild {
     }
     for (const SavedDescriptor& descriptor : saved_.descriptors) {
       if (kind_of(descriptor) == DescriptorKind::epoll && descriptor.facts.same_as < 0)
-        PAWL_TRY(fill_epoll(descriptor));
+        PAWL_TRY(fill_epoll(descriptor, own_pipes_));
     }
     return {};
   }
@@ -329,24 +332,13 @@ class Rebuild {
     return socket.release();
   }
 
-  static Status fill_epoll(const SavedDescriptor& descriptor) {
-    for (const EpollEntry& entry : descriptor.entries) {
-      epoll_event event{};
-      event.events = entry.events;
-      event.data.u64 = entry.data;
-      if (::epoll_ctl(descriptor.facts.number, EPOLL_CTL_ADD, entry.number, &event) != 0 &&
-          errno != EEXIST && errno != EBADF)
-        return cannot_open(descriptor.facts, "an epoll set cannot be filled");
-    }
-    return {};
-  }
-
   const SavedProcess& saved_;
   StandardStreams standard_;
   // Where the ends of a pipe are until those of the program are made.
   int reading_;
   int writing_;
   std::map<std::uint64_t, std::vector<const SavedDescriptor*>> pipes_;  // by inode
+  std::set<int> own_pipes_;
 };
 
 }  // namespace
