@@ -42,8 +42,8 @@ def said(kept, place, **how):
         return file.read()
 
 
-def is_refused(pawl, lines, reason):
+def is_refused(pawl, lines, reason, **how):
     with Kept(pawl) as kept:
-        starts(kept, lines)
+        starts(kept, lines, **how)
         found = kept.command("save", kept.directory)
         assert found.returncode != 0 and reason in found.stderr, (lines, found)

@@ -5,10 +5,12 @@ restored.py PAWL
 """
 
 import ast
+import ctypes
+import struct
 import sys
 import time
 
-from asked import said, starts
+from asked import is_refused, said, starts
 from kept import Kept, can_trace
 
 # timerfd_create(2) and timerfd_settime(2), which Python does not have yet.
@@ -116,6 +118,59 @@ poll.register(first, select.EPOLLIN); had = registered()
         assert found == [True, [], True, b"half", [True, True], [], [(found[-1][0][0], 1)]], (size, found)
 
 
+# How each descriptor from 3 on is open, but for O_LARGEFILE and O_NOFOLLOW, which are over then; and which of them are one open file (kcmp(2)).
+OPENED = """
+import ctypes, stat
+libc = ctypes.CDLL(None)
+def opened():
+    numbers = [one for one in range(3, 40) if libc.fcntl(one, 1) >= 0 and not stat.S_ISREG(os.fstat(one).st_mode)]
+    same = [[libc.syscall(312, os.getpid(), os.getpid(), 0, one, other) == 0 for one in numbers] for other in numbers]
+    return numbers, [(libc.fcntl(one, 1), libc.fcntl(one, 3) & ~0o500000, os.fstat(one).st_mode) for one in numbers], same
+"""
+
+
+def a_pipe_that_was_opened_anew_was_another(pawl):
+    """Both to read and to write, it could only be written; and with flags of its own it was the same open file."""
+    lines = OPENED + """
+one, two = os.pipe(); again = lambda number, flags: os.open(f"/proc/self/fd/{number}", flags | os.O_CLOEXEC)
+both, other = again(one, os.O_RDWR), again(one, os.O_RDWR | os.O_NONBLOCK)
+more, last = again(one, os.O_RDONLY | os.O_NONBLOCK), again(one, os.O_WRONLY); spare = os.dup(more)
+os.write(both, b"abc"); %s; had = opened()
+"""
+    for closes, reads in (("0", "one"), ("os.close(one); os.close(two)", "spare"),
+                          ("[os.close(each) for each in (one, two, more, spare, last, other)]", "both")):
+        found = behind_a_restore(pawl, lines % closes, f"[opened() == had, os.read({reads}, 9), os.write(both, b'd'), "
+                                 "os.read(both, 9)]")
+        assert found == [True, b"abc", 1, b"d"], found
+
+
+def a_name_that_was_only_looked_at_was_not_saved(pawl):
+    """O_PATH. That of a UNIX socket is made anew by its server, and is refused; it was said to be of address family 0."""
+    assert behind_a_restore(pawl, OPENED + """
+os.mkfifo("fifo"); os.symlink("x", "link")
+held = [os.open(name, os.O_PATH) for name in ("fifo", "/dev/tty", ".")] + [os.open("link", os.O_PATH | os.O_NOFOLLOW)]
+names = lambda: [os.readlink(f"/proc/self/fd/{one}") for one in held]; had = names(), opened()
+""", "(names(), opened()) == had")
+    is_refused(pawl, "one = socket.socket(socket.AF_UNIX); one.bind('named'); os.open('named', os.O_PATH)",
+               "place/named, the name of a UNIX socket (O_PATH)")
+    is_refused(pawl, "one, two = os.pipe(); os.open(f'/proc/self/fd/{one}', os.O_PATH)", "is not there under its name")
+
+
+def without_kcmp():
+    """As in containers: a filter (seccomp(2)) refuses the call."""
+    steps = ((0x20, 0, 0, 0), (0x15, 0, 1, 312), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7FFF0000))
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(code)))
+    assert ctypes.CDLL(None).prctl(22, 2, ctypes.byref(program)) == 0  # PR_SET_SECCOMP
+
+
+def a_duplicate_became_another_file_where_the_kernel_was_not_asked(pawl):
+    is_refused(pawl, "one = os.eventfd(0); two = os.dup(one)", "one open file: kcmp(2)", preexec_fn=without_kcmp)
+    with Kept(pawl) as kept:
+        starts(kept, "ends = os.pipe(), os.eventfd(0), socket.socket()", preexec_fn=without_kcmp)
+        assert kept.fail_power() == 0, kept.said()
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
@@ -124,7 +179,10 @@ def main():
              a_deadline_by_the_clock_came_later,
              an_alarm_that_nobody_had_heard_never_came_again,
              a_connection_that_one_thread_had_was_given_to_another,
-             the_end_of_a_pipe_that_one_thread_had_was_given_to_another]
+             the_end_of_a_pipe_that_one_thread_had_was_given_to_another,
+             a_pipe_that_was_opened_anew_was_another,
+             a_name_that_was_only_looked_at_was_not_saved,
+             a_duplicate_became_another_file_where_the_kernel_was_not_asked]
     for test in tests:
         if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
             test(pawl)

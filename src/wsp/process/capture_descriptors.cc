@@ -299,6 +299,9 @@ Status capture_nameless(Process& process, const Ways& ways, const Looked& looked
 Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedProcess& program) {
   const FileProof& proof = looked.proof;
   DescriptorFacts& facts = saved.facts;
+  facts.kind = static_cast<std::uint32_t>(DescriptorKind::file);
+  facts.position = number_of(field_of(looked.information, "pos"));
+  saved.text = looked.name;
   facts.type = static_cast<std::int32_t>(proof.type);
   facts.value = proof.device_number;
   facts.times[0] = proof.birth_time_ns;
@@ -318,8 +321,9 @@ Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedPro
   // Where it has no birth time, or is a device, it will have to be opened with the program's
   // rights.
   if ((proof.birth_time_ns != 0 && !S_ISBLK(proof.type)) || S_ISCHR(proof.type)) return {};
-  const Result<Descriptor> opened = open_found(
-      found.value(), looked.name, proof, static_cast<int>(facts.flags & O_ACCMODE), program, true);
+  const Result<Descriptor> opened =
+      open_found(found.value(), looked.name, proof,
+                 static_cast<int>(facts.flags & (O_ACCMODE | O_PATH)), program, true);
   if (opened.ok()) return {};
   return cannot_keep(facts.number, opened.status().text());
 }
@@ -364,7 +368,16 @@ Status capture_one(Process& process, const Ways& ways, int number, SocketOptionR
   facts.device = looked.proof.device;
   looked.information = read_proc_in(ways.information.get(), name);
   facts.flags = static_cast<std::uint32_t>(number_of(field_of(looked.information, "flags"), 8));
-  if (!S_ISSOCK(looked.proof.type)) looked.name = read_proc_link_in(ways.files.get(), name);
+  // Of a FIFO or a device that is not open, but named: all that there is of it.
+  const bool is_name = (facts.flags & O_PATH) != 0;
+  if (is_name || !S_ISSOCK(looked.proof.type))
+    looked.name = read_proc_link_in(ways.files.get(), name);
+  if (is_name && S_ISSOCK(looked.proof.type)) {
+    return cannot_keep(number, looked.name +
+                                   ", the name of a UNIX socket (O_PATH), which its server makes "
+                                   "anew after a failure; let the program close it");
+  }
+  if (is_name) return capture_file(looked, saved, program);
   if (const std::optional<int> stream = stream_of_ours(looked, facts)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
     facts.standard = *stream;
@@ -386,9 +399,6 @@ Status capture_one(Process& process, const Ways& ways, int number, SocketOptionR
     return capture_pipe(leader, handle, number, saved);
   }
   if (looked.name.starts_with("anon_inode:")) return capture_nameless(process, ways, looked, saved);
-  facts.kind = static_cast<std::uint32_t>(DescriptorKind::file);
-  facts.position = number_of(field_of(looked.information, "pos"));
-  saved.text = looked.name;
   if (S_ISCHR(looked.proof.type) && !is_known_device(looked.name))
     return cannot_keep(number, "the device " + looked.name);
   return capture_file(looked, saved, program);
@@ -410,11 +420,13 @@ void share_what_waits(std::vector<SavedDescriptor>& all) {
   }
 }
 
-void find_same(OpenFiles& files, SavedDescriptor& saved) {
+Status find_same(OpenFiles& files, SavedDescriptor& saved) {
   const auto kind = static_cast<DescriptorKind>(saved.facts.kind);
-  if (kind != DescriptorKind::reset && kind != DescriptorKind::inherited &&
-      kind != DescriptorKind::pipe)
-    saved.facts.same_as = files.add(saved);
+  if (kind == DescriptorKind::reset || kind == DescriptorKind::inherited) return {};
+  const Result<int> same = files.add(saved);
+  if (!same.ok()) return same.status();
+  saved.facts.same_as = same.value();
+  return {};
 }
 
 Status gave_way() { return Status::failure(ECANCELED, "something more urgent came meanwhile"); }
@@ -457,7 +469,7 @@ Status capture_descriptors(Process& process, bool gives_way, SavedProcess& into)
     if (gives_way && process.has_urgent()) return gave_way();
     SavedDescriptor& saved = into.descriptors.emplace_back();
     PAWL_TRY(capture_one(process, ways.value(), number, options, saved, into));
-    find_same(files, saved);
+    PAWL_TRY(find_same(files, saved));
     // Not first when all are read, of which the program may have any number.
     bytes += record_bytes(saved);
     if (bytes > kImageBytes) return too_many(into.descriptors.size() - 1, numbers.size() - 1);

@@ -67,8 +67,8 @@ class Rebuild {
         writing_(spare.next_closed()) {
     for (const SavedDescriptor& descriptor : saved.descriptors) {
       if (kind_of(descriptor) != DescriptorKind::pipe) continue;
-      pipes_[descriptor.facts.inode].push_back(&descriptor);
       own_pipes_.insert(descriptor.facts.number);
+      if (descriptor.facts.same_as < 0) pipes_[descriptor.facts.inode].push_back(&descriptor);
     }
   }
 
@@ -186,19 +186,25 @@ class Rebuild {
                                             "fs.pipe-user-pages-soft (sysctl), or restore with "
                                             "CAP_SYS_RESOURCE",
                                             size));
-    PAWL_TRY(give_to_owner(facts, writing.get()));
     ::fcntl(writing.get(), F_SETFL, O_NONBLOCK);
     const auto length = static_cast<ssize_t>(descriptor.text.size());
     if (length > 0 &&
         ::write(writing.get(), descriptor.text.data(), descriptor.text.size()) != length)
       return cannot_open(facts, "a pipe does not take what was in it");
+    std::set<std::uint32_t> had;
     for (const SavedDescriptor* const one : all) {
-      const bool reads = (one->facts.flags & O_ACCMODE) == O_RDONLY;
-      const int end = reads ? reading.get() : writing.get();
-      ::fcntl(end, F_SETFL, static_cast<int>(one->facts.flags & (kStatusFlags | O_DIRECT)));
-      PAWL_TRY(put(*one, ::dup(end), "a pipe"));
+      const std::uint32_t mode = one->facts.flags & O_ACCMODE;
+      const int end = mode == O_RDONLY ? reading.get() : writing.get();
+      // What pipe(2) has made is an open file for each end; each further one was opened.
+      const bool is_made = mode != O_RDWR && had.insert(mode).second;
+      const int file =
+          is_made ? ::dup(end)
+                  : ::open(link_to_descriptor(end).c_str(), static_cast<int>(mode) | O_NONBLOCK);
+      ::fcntl(file, F_SETFL, static_cast<int>(one->facts.flags & (kStatusFlags | O_DIRECT)));
+      PAWL_TRY(put(*one, file, "a pipe"));
     }
-    return {};
+    // Behind that: only its owner may open it.
+    return give_to_owner(facts, writing.get());
   }
 
   Status make_counter(const SavedDescriptor& descriptor, int non_blocking) {
