@@ -429,8 +429,6 @@ Status find_same(OpenFiles& files, SavedDescriptor& saved) {
   return {};
 }
 
-Status gave_way() { return Status::failure(ECANCELED, "something more urgent came meanwhile"); }
-
 Status too_many(std::size_t fit, std::size_t open) {
   return Status::failure(
       ENOSPC,
@@ -466,7 +464,7 @@ Status capture_descriptors(Process& process, bool gives_way, SavedProcess& into)
   std::size_t bytes = 0;
   for (const int number : numbers) {
     if (number == process.calls().descriptor()) continue;
-    if (gives_way && process.has_urgent()) return gave_way();
+    if (gives_way) PAWL_TRY(process.give_way());
     SavedDescriptor& saved = into.descriptors.emplace_back();
     PAWL_TRY(capture_one(process, ways.value(), number, options, saved, into));
     PAWL_TRY(find_same(files, saved));
