@@ -6,12 +6,16 @@ restored.py PAWL
 
 import ast
 import ctypes
+import errno
+import fcntl
+import socket
 import struct
+import subprocess
 import sys
 import time
 
 from asked import is_refused, said, starts
-from kept import Kept, can_trace
+from kept import Kept, can_trace, wait_for
 
 # timerfd_create(2) and timerfd_settime(2), which Python does not have yet.
 TIMERS = """
@@ -171,6 +175,42 @@ def a_duplicate_became_another_file_where_the_kernel_was_not_asked(pawl):
         assert kept.fail_power() == 0, kept.said()
 
 
+def set_loopback(flags):
+    with socket.socket() as any_one:
+        fcntl.ioctl(any_one, 0x8914, struct.pack("16sH14x", b"lo", flags))  # SIOCSIFFLAGS
+
+
+def without_network_rights():
+    assert ctypes.CDLL(None).prctl(24, 12, 0, 0, 0) == 0  # PR_CAPBSET_DROP, CAP_NET_ADMIN
+
+
+def a_connection_kept_a_program_from_being_restored_without_a_loopback(pawl):
+    """In a network of the test's own, which it does not leave: the last test."""
+    if ctypes.CDLL(None).unshare(0x40000000) != 0:  # CLONE_NEWNET
+        print("skipped: no network of its own can be had here")
+        return
+    connects = WATCHED + "client, served = connection(); server.close()"
+    asks = """
+def asks(what):
+    try: return what()
+    except OSError as error: return error.errno
+"""
+    with Kept(pawl) as kept:
+        set_loopback(1)
+        place = starts(kept, connects + asks, "[asks(what) for what in (lambda: served.recv(9), lambda: served.recv(9), "
+                       "lambda: served.send(b'x'), lambda: served.setsockopt(6, 1, 1))]", preexec_fn=without_network_rights)
+        set_loopback(0)
+        wait_for(lambda: "what is saved could not be restored: " in kept.said(), "the warning")
+        assert "ip link set lo up" in kept.said(), kept.said()
+        assert kept.fail_power() == 0, kept.said()
+        for verb, output in (("check", "stdout"), ("restore", "stderr")):
+            found = subprocess.run([pawl, "wsp", verb, kept.directory], capture_output=True, text=True, timeout=60,
+                                   preexec_fn=without_network_rights)
+            assert found.returncode != 0 and "ip link set lo up" in getattr(found, output), found
+        found = ast.literal_eval(said(kept, place))
+        assert found == [errno.ECONNABORTED, b"", errno.EPIPE, None], found
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
@@ -182,7 +222,8 @@ def main():
              the_end_of_a_pipe_that_one_thread_had_was_given_to_another,
              a_pipe_that_was_opened_anew_was_another,
              a_name_that_was_only_looked_at_was_not_saved,
-             a_duplicate_became_another_file_where_the_kernel_was_not_asked]
+             a_duplicate_became_another_file_where_the_kernel_was_not_asked,
+             a_connection_kept_a_program_from_being_restored_without_a_loopback]
     for test in tests:
         if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
             test(pawl)

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "medium/descriptor.h"
+#include "wsp/process/ended_connection.h"
 #include "wsp/process/epoll_sets.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/object_owner.h"
@@ -301,41 +302,14 @@ class Rebuild {
     return {};
   }
 
-  // A connection whose other end was restarted: reading tells ECONNRESET, or its end.
+  // A connection whose other end was restarted.
   Status make_reset(const SavedDescriptor& descriptor, int non_blocking) {
-    int socket = -1;
-    if (descriptor.facts.domain == AF_UNIX) {
-      int ends[2];
-      if (::socketpair(AF_UNIX, descriptor.facts.type, 0, ends) == 0) {
-        ::close(ends[1]);
-        socket = ends[0];
-      }
-    } else {
-      socket = reset_connection();
-    }
-    if (socket >= 0 && non_blocking != 0) ::fcntl(socket, F_SETFL, O_NONBLOCK);
-    PAWL_TRY(put(descriptor, socket, "a connection that was reset cannot be made"));
-    return give_to_owner(descriptor.facts, descriptor.facts.number);
-  }
-
-  static int reset_connection() {
-    const Descriptor listening(::socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t bytes = sizeof(address);
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    if (!listening.valid() || ::bind(listening.get(), generic, bytes) != 0 ||
-        ::listen(listening.get(), 1) != 0 || ::getsockname(listening.get(), generic, &bytes) != 0)
-      return -1;
-    Descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
-    if (!socket.valid() || ::connect(socket.get(), generic, bytes) != 0) return -1;
-    const Descriptor other(::accept(listening.get(), nullptr, nullptr));
-    const linger at_once{1, 0};
-    if (!other.valid() ||
-        ::setsockopt(other.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)) != 0)
-      return -1;
-    return socket.release();
+    const DescriptorFacts& facts = descriptor.facts;
+    Result<Descriptor> made = make_ended_connection(facts);
+    if (!made.ok()) return cannot_open(facts, made.status());
+    if (non_blocking != 0) ::fcntl(made.value().get(), F_SETFL, O_NONBLOCK);
+    PAWL_TRY(put(descriptor, made.value().release(), "a connection"));
+    return give_to_owner(facts, facts.number);
   }
 
   const SavedProcess& saved_;

@@ -26,6 +26,7 @@
 #include "tracing/thread.h"
 #include "wsp/process/capabilities.h"
 #include "wsp/process/capture.h"
+#include "wsp/process/ended_connection.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/image.h"
 #include "wsp/process/maps.h"
@@ -784,6 +785,7 @@ Result<SavedProcess> read_restorable(const KeptMemory& memory) {
   PAWL_TRY(check_descriptors(saved.value()));
   PAWL_TRY(check_watched_streams(saved.value()));
   PAWL_TRY(check_descriptor_limit(saved.value()));
+  PAWL_TRY(check_ended_connections(saved.value()));
   return saved;
 }
 

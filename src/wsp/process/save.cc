@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "wsp/process/capture.h"
+#include "wsp/process/ended_connection.h"
 #include "wsp/process/image.h"
 #include "wsp/process/one_processor.h"
 #include "wsp/process/records.h"
@@ -173,6 +174,7 @@ Result<SaveOutlook> check_savable(Process& process) {
   if (!done.ok()) return done;
   SaveOutlook outlook{took_us, run.burden(), {}};
   outlook.restorable = check_descriptor_limit(run.saved());
+  if (outlook.restorable.ok()) outlook.restorable = check_ended_connections(run.saved());
   return outlook;
 }
 

@@ -30,7 +30,7 @@ Result<SaveTiming> rehearse_save(Process& process);
 struct SaveOutlook {
   double took_us = 0;  // of the processor's time, without what was flushed
   std::string burden;  // of what the program has that takes most of it, and how many
-  Status restorable;   // by a command of this process's limits
+  Status restorable;   // by a command of this process's limits and privileges
 };
 
 // As rehearse_save(), but there is no haste: nothing is flushed, and nobody else has to wait.
