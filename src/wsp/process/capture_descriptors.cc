@@ -265,13 +265,21 @@ void read_timer(std::string_view information, DescriptorFacts& into) {
 Status capture_timer(const Ways& ways, std::string_view information, DescriptorFacts& facts) {
   facts.kind = static_cast<std::uint32_t>(DescriptorKind::timer);
   read_timer(information, facts);
-  if (!has_stopped(facts)) return {};
-  const Descriptor timer(
-      static_cast<int>(::syscall(SYS_pidfd_getfd, ways.handle.get(), facts.number, 0)));
-  itimerspec left{};
-  if (::timerfd_gettime(timer.get(), &left) != 0)
-    return FailedCall{errno, "cannot ask a timerfd what is left"};
-  read_timer(read_proc_in(ways.information.get(), std::to_string(facts.number)), facts);
+  if (has_stopped(facts)) {
+    const Descriptor timer(
+        static_cast<int>(::syscall(SYS_pidfd_getfd, ways.handle.get(), facts.number, 0)));
+    itimerspec left{};
+    if (::timerfd_gettime(timer.get(), &left) != 0)
+      return FailedCall{errno, "cannot ask a timerfd what is left"};
+    read_timer(read_proc_in(ways.information.get(), std::to_string(facts.number)), facts);
+    if (has_stopped(facts)) facts.times[0] = facts.times[1];  // it has expired once more
+  }
+  if (!is_deadline_by_the_clock(facts) || facts.times[0] == 0) return {};
+  // Behind what is left: no deadline comes early.
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  facts.times[0] += static_cast<std::uint64_t>(now.tv_sec) * kNsPerSecond +
+                    static_cast<std::uint64_t>(now.tv_nsec);
   return {};
 }
 

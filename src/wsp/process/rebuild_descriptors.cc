@@ -53,12 +53,6 @@ timespec time_of(std::uint64_t nanoseconds) {
   return {static_cast<time_t>(nanoseconds / kSecondNs), static_cast<long>(nanoseconds % kSecondNs)};
 }
 
-// That clock goes on while there is no power: the deadline may be over.
-bool is_deadline_by_the_clock(const DescriptorFacts& timer) {
-  return (timer.clock == CLOCK_REALTIME || timer.clock == CLOCK_REALTIME_ALARM) &&
-         (timer.type & TFD_TIMER_ABSTIME) != 0;
-}
-
 class Rebuild {
  public:
   Rebuild(const SavedProcess& saved, SpareNumbers spare, const StandardStreams& standard)
@@ -221,11 +215,8 @@ class Rebuild {
     const DescriptorFacts& facts = descriptor.facts;
     PAWL_TRY(put(descriptor, ::timerfd_create(facts.clock, non_blocking), "a timerfd"));
     const int timer = facts.number;
-    // It may have expired once more when it had been asked; a timer of no time would not run.
-    std::uint64_t next = facts.times[has_stopped(facts) ? 1 : 0];
     const int flags = is_deadline_by_the_clock(facts) ? facts.type : 0;
-    if (flags != 0 && next != 0) next += saved_.system.clocks_ns[kRealTime];
-    const itimerspec times{time_of(facts.times[1]), time_of(next)};
+    const itimerspec times{time_of(facts.times[1]), time_of(facts.times[0])};
     if (::timerfd_settime(timer, flags, &times, nullptr) != 0)
       return cannot_open(facts, "a timerfd cannot be set");
     if (facts.value != 0 && ::ioctl(timer, kSetTicks, &facts.value) != 0)
