@@ -122,14 +122,14 @@ poll.register(first, select.EPOLLIN); had = registered()
         assert found == [True, [], True, b"half", [True, True], [], [(found[-1][0][0], 1)]], (size, found)
 
 
-# How each descriptor from 3 on is open, but for O_LARGEFILE and O_NOFOLLOW, which are over then; and which of them are one open file (kcmp(2)).
+# How each descriptor from 3 on is open, but for O_LARGEFILE; and which of them are one open file (kcmp(2)).
 OPENED = """
 import ctypes, stat
 libc = ctypes.CDLL(None)
 def opened():
     numbers = [one for one in range(3, 40) if libc.fcntl(one, 1) >= 0 and not stat.S_ISREG(os.fstat(one).st_mode)]
     same = [[libc.syscall(312, os.getpid(), os.getpid(), 0, one, other) == 0 for one in numbers] for other in numbers]
-    return numbers, [(libc.fcntl(one, 1), libc.fcntl(one, 3) & ~0o500000, os.fstat(one).st_mode) for one in numbers], same
+    return numbers, [(libc.fcntl(one, 1), libc.fcntl(one, 3) & ~0o100000, os.fstat(one).st_mode) for one in numbers], same
 """
 
 
@@ -146,6 +146,13 @@ os.write(both, b"abc"); %s; had = opened()
         found = behind_a_restore(pawl, lines % closes, f"[opened() == had, os.read({reads}, 9), os.write(both, b'd'), "
                                  "os.read(both, 9)]")
         assert found == [True, b"abc", 1, b"d"], found
+
+
+def a_duplicate_of_a_connection_was_a_file_of_its_own(pawl):
+    assert behind_a_restore(pawl, OPENED + """
+server = socket.socket(); server.bind(("127.0.0.1", 0)); server.listen(); client = socket.create_connection(server.getsockname())
+served, _ = server.accept(); spare = served.dup(), client.dup(); had = opened()[2]
+""", "(served.setblocking(False), opened()[2] == had, os.get_blocking(spare[0].fileno()))[1:]") == (True, False)
 
 
 def a_name_that_was_only_looked_at_was_not_saved(pawl):
@@ -221,6 +228,7 @@ def main():
              a_connection_that_one_thread_had_was_given_to_another,
              the_end_of_a_pipe_that_one_thread_had_was_given_to_another,
              a_pipe_that_was_opened_anew_was_another,
+             a_duplicate_of_a_connection_was_a_file_of_its_own,
              a_name_that_was_only_looked_at_was_not_saved,
              a_duplicate_became_another_file_where_the_kernel_was_not_asked,
              a_connection_kept_a_program_from_being_restored_without_a_loopback]

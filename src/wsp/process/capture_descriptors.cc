@@ -429,8 +429,8 @@ void share_what_waits(std::vector<SavedDescriptor>& all) {
 }
 
 Status find_same(OpenFiles& files, SavedDescriptor& saved) {
-  const auto kind = static_cast<DescriptorKind>(saved.facts.kind);
-  if (kind == DescriptorKind::reset || kind == DescriptorKind::inherited) return {};
+  // Those are the supervisor's, whatever the program has opened.
+  if (saved.facts.kind == static_cast<std::uint32_t>(DescriptorKind::inherited)) return {};
   const Result<int> same = files.add(saved);
   if (!same.ok()) return same.status();
   saved.facts.same_as = same.value();
