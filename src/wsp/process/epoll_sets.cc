@@ -100,23 +100,26 @@ bool control(int set, int operation, const EpollEntry& entry, std::uint32_t even
          errno == EBADF;
 }
 
-bool has_told(int set) {
-  epoll_event told{};
-  return ::epoll_wait(set, &told, 1, 0) == 1;
+bool has_told_of(int set, const EpollEntry& entry) {
+  for (epoll_event told{}; ::epoll_wait(set, &told, 1, 0) == 1;) {
+    if (told.data.u64 == entry.data) return true;
+  }
+  return false;
 }
 
 // EPOLLONESHOT, and told already: each other registration hears of errors and of the end.
 bool is_disarmed(const EpollEntry& entry) { return (entry.events & (EPOLLERR | EPOLLHUP)) == 0; }
 
 // Of an empty or a full pipe, whose ends are both open.  What is in it is the same afterwards.
-bool has_told_of_pipe(int set, int pipe) {
-  const Descriptor both(::open(link_to_descriptor(pipe).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+bool has_told_of_pipe(int set, const EpollEntry& entry) {
+  const Descriptor both(
+      ::open(link_to_descriptor(entry.number).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!both.valid()) return false;
   std::string had(static_cast<std::size_t>(std::max(::fcntl(both.get(), F_GETPIPE_SZ), 0)), 0);
   const ssize_t length = ::read(both.get(), had.data(), had.size());
   char byte = 0;
   if (length <= 0 && ::write(both.get(), &byte, 1) != 1) return false;
-  const bool is_told = has_told(set);
+  const bool is_told = has_told_of(set, entry);
   const bool is_as_it_was =
       length <= 0 ? ::read(both.get(), &byte, 1) == 1
                   : ::write(both.get(), had.data(), static_cast<std::size_t>(length)) == length;
@@ -129,8 +132,8 @@ bool has_told_of_pipe(int set, int pipe) {
 // which others have, too.
 bool add_disarmed(int set, const EpollEntry& entry, const std::set<int>& pipes) {
   if (!control(set, EPOLL_CTL_ADD, entry, entry.events | EPOLLIN | EPOLLOUT)) return false;
-  if (has_told(set)) return true;
-  if (pipes.contains(entry.number) && has_told_of_pipe(set, entry.number)) return true;
+  if (has_told_of(set, entry)) return true;
+  if (pipes.contains(entry.number) && has_told_of_pipe(set, entry)) return true;
   return control(set, EPOLL_CTL_MOD, entry, entry.events);
 }
 
@@ -138,15 +141,16 @@ bool add_disarmed(int set, const EpollEntry& entry, const std::set<int>& pipes) 
 
 Status fill_epoll(const SavedDescriptor& saved, const std::set<int>& pipes) {
   const int set = saved.facts.number;
-  std::vector<EpollEntry> entries = saved.entries;
-  std::stable_partition(entries.begin(), entries.end(), is_disarmed);
-  for (const EpollEntry& entry : entries) {
-    if (is_disarmed(entry) ? add_disarmed(set, entry, pipes)
-                           : control(set, EPOLL_CTL_ADD, entry, entry.events))
-      continue;
-    return FailedCall{errno, fmt::format("descriptor {} cannot be opened again: an epoll set "
-                                         "cannot be filled",
-                                         set)};
+  for (const bool disarmed : {true, false}) {
+    for (const EpollEntry& entry : saved.entries) {
+      if (is_disarmed(entry) != disarmed) continue;
+      if (disarmed ? add_disarmed(set, entry, pipes)
+                   : control(set, EPOLL_CTL_ADD, entry, entry.events))
+        continue;
+      return FailedCall{errno, fmt::format("descriptor {} cannot be opened again: an epoll set "
+                                           "cannot be filled",
+                                           set)};
+    }
   }
   return {};
 }
