@@ -1,6 +1,7 @@
-"""Programs with many descriptors: what a save of them takes, and what it needs to be restored.
+"""Programs with many descriptors or mappings, or a thread that does not stop: what a save of them takes, and what it
+needs to be restored.
 
-many.py PAWL
+many.py PAWL HELD_PROGRAM
 """
 
 import ctypes
@@ -16,6 +17,7 @@ from kept import WAIT_S_MAX, Kept, can_trace, wait_for
 FEW, MANY = 500, 2000
 SQUARE = 8  # the save of four times as many takes less, and by the square of their number 16 times as long
 ANSWERS_S_MAX = 5
+STANDS_STILL_S_MAX = 2  # 0.1, and what other programs take
 PR_CAPBSET_DROP, CAP_SYS_RESOURCE = 24, 24
 
 # Descriptors of a kind; then a file that says so.
@@ -28,6 +30,9 @@ if kind == "pipes": held = [end for _ in range(count // 2) for end in os.pipe()]
 if kind == "full pipes":
     held = [os.pipe() for _ in range(count)]
     for _, end in held: os.write(end, bytes(fcntl.fcntl(end, fcntl.F_GETPIPE_SZ)))
+if kind == "mappings":
+    import mmap
+    held = [mmap.mmap(-1, 4096, prot=1 + number % 2 * 2) for number in range(count)]
 if kind in ("watched", "pipes"):
     poll = select.epoll()
     for number in held: poll.register(number, 0)
@@ -84,6 +89,26 @@ def a_save_that_takes_longer_than_the_window_was_only_told_when_the_power_failed
         begin(kept, "counters", 1, ["--window-ms", "10000"])
         time.sleep(2)
         assert warning not in kept.said(), kept.said()
+
+
+def descriptors_were_blamed_for_what_mappings_took(pawl):
+    with Kept(pawl) as kept:
+        begin(kept, "mappings", 4 * MANY, ["--window-ms", "1"])
+        wait_for(lambda: "a save would take longer than the power lasts" in kept.said(), "the warning")
+        assert " mappings, which take most of that" in kept.said(), kept.said()
+        assert "descriptors" not in kept.said(), kept.said()
+
+
+def the_try_held_a_program_up_whose_thread_does_not_stop(pawl, held):
+    with Kept(pawl) as kept:
+        go = os.path.join(kept.top, "go")
+        path = kept.run_until_told(held, variables={"KEPT_GO": go})
+        wait_for(lambda: "does not stop" in kept.said(), "the warning")
+        open(go, "w").close()
+        wait_for(lambda: kept.supervisor.poll() is not None, "the program's end")
+        with open(path) as file:
+            stood_still = float(file.read().split("for ")[1].split()[0])
+        assert stood_still < STANDS_STILL_S_MAX, stood_still
 
 
 def the_try_was_left_out_for_a_word_that_is_none(pawl):
@@ -197,6 +222,8 @@ def main():
     a_save_took_the_square_of_the_number_of_descriptors(pawl)
     the_try_after_the_start_was_urgent_and_deaf_to_the_power(pawl)
     a_save_that_takes_longer_than_the_window_was_only_told_when_the_power_failed(pawl)
+    descriptors_were_blamed_for_what_mappings_took(pawl)
+    the_try_held_a_program_up_whose_thread_does_not_stop(pawl, sys.argv[2])
     the_try_was_left_out_for_a_word_that_is_none(pawl)
     what_did_not_fit_into_the_image_was_not_named(pawl)
     a_check_said_yes_to_a_restore_that_had_too_few_numbers(pawl)

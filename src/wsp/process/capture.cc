@@ -386,8 +386,6 @@ Status capture_process(Process& process, SavedProcess& saved) {
   PAWL_TRY(capture_what_takes_privileges(process, status, saved));
   saved.directory = read_proc_link(leader, "cwd");
   saved.executable = read_proc_link(leader, "exe");
-  saved.pending = tracing::pending_signals(leader, true, kPendingSignalsMax);
-  if (saved.pending.size() >= kPendingSignalsMax) return too_many_signals();
   return {};
 }
 
@@ -401,13 +399,18 @@ void keep_stopped(const Process& process, SavedProcess& saved) {
 
 }  // namespace
 
-Status capture_threads(Process& process, SavedProcess& into) {
+Status capture_threads(Process& process, bool gives_way, SavedProcess& into) {
   PAWL_TRY(capture_process(process, into));
   const pid_t leader = process.leader();
   PAWL_TRY(capture_thread(process, leader, true, into));
   for (const pid_t thread : process.threads()) {
-    if (thread != leader) PAWL_TRY(capture_thread(process, thread, false, into));
+    if (thread == leader) continue;
+    if (gives_way) PAWL_TRY(process.give_way());
+    PAWL_TRY(capture_thread(process, thread, false, into));
   }
+  // Not before the timers: one that expires in between has no time left, and its signal waits here.
+  into.pending = tracing::pending_signals(leader, true, kPendingSignalsMax);
+  if (into.pending.size() >= kPendingSignalsMax) return too_many_signals();
   keep_stopped(process, into);
   return {};
 }
@@ -453,8 +456,11 @@ Status read_system_facts(pid_t process, const std::vector<MemoryArea>& lines, Sy
   return {};
 }
 
-Status capture_mappings(Process& process, SavedProcess& into) {
-  const std::vector<MemoryArea> lines = read_maps(process.leader());
+Status capture_mappings(Process& process, bool gives_way, SavedProcess& into) {
+  const std::string text =
+      read_proc(process.leader(), "maps", [&] { return gives_way && process.has_urgent(); });
+  if (gives_way) PAWL_TRY(process.give_way());
+  const std::vector<MemoryArea> lines = parse_maps(text);
   const std::uint64_t inode = process.memory().inode();
   if (lines.size() >= kMappingsMax)
     return Status::failure(ENOTSUP,
@@ -481,6 +487,7 @@ Status capture_mappings(Process& process, SavedProcess& into) {
       return Status::failure(
           ENOTSUP, fmt::format("memory at {:x} ({}) is not in the memory file", line.start,
                                line.name.empty() ? "nameless" : line.name));
+    if (gives_way) PAWL_TRY(process.give_way());
     // Opened once: its name may lead elsewhere in the next moment.
     const Descriptor mapped(::open(line.name.c_str(), O_PATH | O_CLOEXEC));
     struct stat file{};

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -233,19 +234,64 @@ Status capture_counter(int handle, std::string_view information, SavedDescriptor
   return {};
 }
 
-Status capture_nameless(Process& process, int handle, const Looked& looked,
+// By which the program's descriptors are looked at.
+struct Ways {
+  Descriptor handle;       // pidfd_open(2)
+  Descriptor files;        // /proc/PID/fd
+  Descriptor information;  // /proc/PID/fdinfo
+};
+
+Result<Ways> open_ways(pid_t leader) {
+  const auto open_directory = [leader](const char* name) {
+    return Descriptor(
+        ::open(fmt::format("/proc/{}/{}", leader, name).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  };
+  Ways ways{Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0))),
+            open_directory("fd"), open_directory("fdinfo")};
+  if (ways.handle.valid() && ways.files.valid() && ways.information.valid()) return ways;
+  return FailedCall{errno, "cannot look at the program"};
+}
+
+void read_timer(std::string_view information, DescriptorFacts& into) {
+  into.clock = static_cast<int>(number_of(field_of(information, "clockid")));
+  into.value = number_of(field_of(information, "ticks"));
+  into.type = static_cast<int>(number_of(field_of(information, "settime flags"), 8));
+  into.times[0] = nanoseconds(field_of(information, "it_value"));
+  into.times[1] = nanoseconds(field_of(information, "it_interval"));
+}
+
+// The kernel does not start a periodic one that has expired again before somebody reads it, or asks
+// what is left. Only then does it count how often it would have expired since.
+Status capture_timer(const Ways& ways, std::string_view information, DescriptorFacts& facts) {
+  facts.kind = static_cast<std::uint32_t>(DescriptorKind::timer);
+  read_timer(information, facts);
+  if (has_stopped(facts)) {
+    const Descriptor timer(
+        static_cast<int>(::syscall(SYS_pidfd_getfd, ways.handle.get(), facts.number, 0)));
+    itimerspec left{};
+    if (::timerfd_gettime(timer.get(), &left) != 0)
+      return FailedCall{errno, "cannot ask a timerfd what is left"};
+    read_timer(read_proc_in(ways.information.get(), std::to_string(facts.number)), facts);
+    if (has_stopped(facts)) facts.times[0] = facts.times[1];  // it has expired once more
+  }
+  if (!is_deadline_by_the_clock(facts) || facts.times[0] == 0) return {};
+  // Behind what is left: no deadline comes early.
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  facts.times[0] += static_cast<std::uint64_t>(now.tv_sec) * kNsPerSecond +
+                    static_cast<std::uint64_t>(now.tv_nsec);
+  return {};
+}
+
+Status capture_nameless(Process& process, const Ways& ways, const Looked& looked,
                         SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
   const std::string_view information = looked.information;
   const auto set_kind = [&](DescriptorKind kind) { facts.kind = static_cast<std::uint32_t>(kind); };
-  if (looked.name == "anon_inode:[eventfd]") return capture_counter(handle, information, saved);
-  if (looked.name == "anon_inode:[timerfd]") {
-    set_kind(DescriptorKind::timer);
-    facts.clock = static_cast<int>(number_of(field_of(information, "clockid")));
-    facts.value = number_of(field_of(information, "ticks"));
-    facts.times[0] = nanoseconds(field_of(information, "it_value"));
-    facts.times[1] = nanoseconds(field_of(information, "it_interval"));
-  } else if (looked.name == "anon_inode:[signalfd]") {
+  if (looked.name == "anon_inode:[eventfd]")
+    return capture_counter(ways.handle.get(), information, saved);
+  if (looked.name == "anon_inode:[timerfd]") return capture_timer(ways, information, facts);
+  if (looked.name == "anon_inode:[signalfd]") {
     set_kind(DescriptorKind::signals);
     facts.value = number_of(field_of(information, "sigmask"), 16);
   } else if (looked.name == "anon_inode:[eventpoll]") {
@@ -261,6 +307,9 @@ Status capture_nameless(Process& process, int handle, const Looked& looked,
 Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedProcess& program) {
   const FileProof& proof = looked.proof;
   DescriptorFacts& facts = saved.facts;
+  facts.kind = static_cast<std::uint32_t>(DescriptorKind::file);
+  facts.position = number_of(field_of(looked.information, "pos"));
+  saved.text = looked.name;
   facts.type = static_cast<std::int32_t>(proof.type);
   facts.value = proof.device_number;
   facts.times[0] = proof.birth_time_ns;
@@ -280,8 +329,9 @@ Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedPro
   // Where it has no birth time, or is a device, it will have to be opened with the program's
   // rights.
   if ((proof.birth_time_ns != 0 && !S_ISBLK(proof.type)) || S_ISCHR(proof.type)) return {};
-  const Result<Descriptor> opened = open_found(
-      found.value(), looked.name, proof, static_cast<int>(facts.flags & O_ACCMODE), program, true);
+  const Result<Descriptor> opened =
+      open_found(found.value(), looked.name, proof,
+                 static_cast<int>(facts.flags & (O_ACCMODE | O_PATH)), program, true);
   if (opened.ok()) return {};
   return cannot_keep(facts.number, opened.status().text());
 }
@@ -311,24 +361,6 @@ std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& f
   return found;
 }
 
-// By which the program's descriptors are looked at.
-struct Ways {
-  Descriptor handle;       // pidfd_open(2)
-  Descriptor files;        // /proc/PID/fd
-  Descriptor information;  // /proc/PID/fdinfo
-};
-
-Result<Ways> open_ways(pid_t leader) {
-  const auto open_directory = [leader](const char* name) {
-    return Descriptor(
-        ::open(fmt::format("/proc/{}/{}", leader, name).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  };
-  Ways ways{Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0))),
-            open_directory("fd"), open_directory("fdinfo")};
-  if (ways.handle.valid() && ways.files.valid() && ways.information.valid()) return ways;
-  return FailedCall{errno, "cannot look at the program"};
-}
-
 Status capture_one(Process& process, const Ways& ways, int number, SocketOptionReader& options,
                    SavedDescriptor& saved, const SavedProcess& program) {
   const pid_t leader = process.leader();
@@ -344,7 +376,16 @@ Status capture_one(Process& process, const Ways& ways, int number, SocketOptionR
   facts.device = looked.proof.device;
   looked.information = read_proc_in(ways.information.get(), name);
   facts.flags = static_cast<std::uint32_t>(number_of(field_of(looked.information, "flags"), 8));
-  if (!S_ISSOCK(looked.proof.type)) looked.name = read_proc_link_in(ways.files.get(), name);
+  // Of a FIFO or a device that is not open, but named: all that there is of it.
+  const bool is_name = (facts.flags & O_PATH) != 0;
+  if (is_name || !S_ISSOCK(looked.proof.type))
+    looked.name = read_proc_link_in(ways.files.get(), name);
+  if (is_name && S_ISSOCK(looked.proof.type)) {
+    return cannot_keep(number, looked.name +
+                                   ", the name of a UNIX socket (O_PATH), which its server makes "
+                                   "anew after a failure; let the program close it");
+  }
+  if (is_name) return capture_file(looked, saved, program);
   if (const std::optional<int> stream = stream_of_ours(looked, facts)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
     facts.standard = *stream;
@@ -365,11 +406,7 @@ Status capture_one(Process& process, const Ways& ways, int number, SocketOptionR
       return cannot_keep(number, looked.name + " is a named pipe");
     return capture_pipe(leader, handle, number, saved);
   }
-  if (looked.name.starts_with("anon_inode:"))
-    return capture_nameless(process, handle, looked, saved);
-  facts.kind = static_cast<std::uint32_t>(DescriptorKind::file);
-  facts.position = number_of(field_of(looked.information, "pos"));
-  saved.text = looked.name;
+  if (looked.name.starts_with("anon_inode:")) return capture_nameless(process, ways, looked, saved);
   if (S_ISCHR(looked.proof.type) && !is_known_device(looked.name))
     return cannot_keep(number, "the device " + looked.name);
   return capture_file(looked, saved, program);
@@ -391,14 +428,14 @@ void share_what_waits(std::vector<SavedDescriptor>& all) {
   }
 }
 
-void find_same(OpenFiles& files, SavedDescriptor& saved) {
-  const auto kind = static_cast<DescriptorKind>(saved.facts.kind);
-  if (kind != DescriptorKind::reset && kind != DescriptorKind::inherited &&
-      kind != DescriptorKind::pipe)
-    saved.facts.same_as = files.add(saved);
+Status find_same(OpenFiles& files, SavedDescriptor& saved) {
+  // Those are the supervisor's, whatever the program has opened.
+  if (saved.facts.kind == static_cast<std::uint32_t>(DescriptorKind::inherited)) return {};
+  const Result<int> same = files.add(saved);
+  if (!same.ok()) return same.status();
+  saved.facts.same_as = same.value();
+  return {};
 }
-
-Status gave_way() { return Status::failure(ECANCELED, "something more urgent came meanwhile"); }
 
 Status too_many(std::size_t fit, std::size_t open) {
   return Status::failure(
@@ -435,10 +472,10 @@ Status capture_descriptors(Process& process, bool gives_way, SavedProcess& into)
   std::size_t bytes = 0;
   for (const int number : numbers) {
     if (number == process.calls().descriptor()) continue;
-    if (gives_way && process.has_urgent()) return gave_way();
+    if (gives_way) PAWL_TRY(process.give_way());
     SavedDescriptor& saved = into.descriptors.emplace_back();
     PAWL_TRY(capture_one(process, ways.value(), number, options, saved, into));
-    find_same(files, saved);
+    PAWL_TRY(find_same(files, saved));
     // Not first when all are read, of which the program may have any number.
     bytes += record_bytes(saved);
     if (bytes > kImageBytes) return too_many(into.descriptors.size() - 1, numbers.size() - 1);

@@ -1,8 +1,11 @@
 #include "wsp/process/epoll_sets.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "medium/descriptor.h"
 #include "wsp/process/annex.h"
 
 namespace pawl::wsp {
@@ -88,7 +92,68 @@ Status check_entries(Process& process, int set, std::span<const EpollEntry> entr
   return {};
 }
 
+bool control(int set, int operation, const EpollEntry& entry, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = entry.data;
+  return ::epoll_ctl(set, operation, entry.number, &event) == 0 || errno == EEXIST ||
+         errno == EBADF;
+}
+
+bool has_told_of(int set, const EpollEntry& entry) {
+  for (epoll_event told{}; ::epoll_wait(set, &told, 1, 0) == 1;) {
+    if (told.data.u64 == entry.data) return true;
+  }
+  return false;
+}
+
+// EPOLLONESHOT, and told already: each other registration hears of errors and of the end.
+bool is_disarmed(const EpollEntry& entry) { return (entry.events & (EPOLLERR | EPOLLHUP)) == 0; }
+
+// Of an empty or a full pipe, whose ends are both open.  What is in it is the same afterwards.
+bool has_told_of_pipe(int set, const EpollEntry& entry) {
+  const Descriptor both(
+      ::open(link_to_descriptor(entry.number).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  if (!both.valid()) return false;
+  std::string had(static_cast<std::size_t>(std::max(::fcntl(both.get(), F_GETPIPE_SZ), 0)), 0);
+  const ssize_t length = ::read(both.get(), had.data(), had.size());
+  char byte = 0;
+  if (length <= 0 && ::write(both.get(), &byte, 1) != 1) return false;
+  const bool is_told = has_told_of(set, entry);
+  const bool is_as_it_was =
+      length <= 0 ? ::read(both.get(), &byte, 1) == 1
+                  : ::write(both.get(), had.data(), static_cast<std::size_t>(length)) == length;
+  return is_told && is_as_it_was;
+}
+
+// No call registers a file like that.  So it is told once more, here, while no other is in the set
+// that could be told.  Of a file that is not ready (a listening socket, a timer) the program can
+// hear no error and no end, and it stays registered for these; but for an idle standard stream,
+// which others have, too.
+bool add_disarmed(int set, const EpollEntry& entry, const std::set<int>& pipes) {
+  if (!control(set, EPOLL_CTL_ADD, entry, entry.events | EPOLLIN | EPOLLOUT)) return false;
+  if (has_told_of(set, entry)) return true;
+  if (pipes.contains(entry.number) && has_told_of_pipe(set, entry)) return true;
+  return control(set, EPOLL_CTL_MOD, entry, entry.events);
+}
+
 }  // namespace
+
+Status fill_epoll(const SavedDescriptor& saved, const std::set<int>& pipes) {
+  const int set = saved.facts.number;
+  for (const bool disarmed : {true, false}) {
+    for (const EpollEntry& entry : saved.entries) {
+      if (is_disarmed(entry) != disarmed) continue;
+      if (disarmed ? add_disarmed(set, entry, pipes)
+                   : control(set, EPOLL_CTL_ADD, entry, entry.events))
+        continue;
+      return FailedCall{errno, fmt::format("descriptor {} cannot be opened again: an epoll set "
+                                           "cannot be filled",
+                                           set)};
+    }
+  }
+  return {};
+}
 
 Status capture_epoll(Process& process, std::string_view information, SavedDescriptor& saved) {
   read_entries(information, saved.entries);

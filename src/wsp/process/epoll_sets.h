@@ -1,6 +1,7 @@
-// What epoll(7) sets of a program that stands still watch.
+// What epoll(7) sets watch.
 #pragma once
 
+#include <set>
 #include <string_view>
 
 #include "medium/status.h"
@@ -9,8 +10,12 @@
 
 namespace pawl::wsp {
 
-// From what /proc/PID/fdinfo says of the set.  ENOTSUP: a file is registered by a number that it
-// has not any more.
+// Of a program that stands still, from what /proc/PID/fdinfo says of the set.  ENOTSUP: a file is
+// registered by a number that it has not any more.
 Status capture_epoll(Process& process, std::string_view information, SavedDescriptor& saved);
+
+// In the process that is about to become the program, when all else that it watches is there.  To
+// `pipes`, the numbers of those that no other process has, something is written for a moment.
+Status fill_epoll(const SavedDescriptor& saved, const std::set<int>& pipes);
 
 }  // namespace pawl::wsp

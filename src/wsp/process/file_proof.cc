@@ -149,6 +149,8 @@ Result<Descriptor> open_again(const SavedDescriptor& descriptor, const SavedProc
   const bool same_boot = is_of_this_boot(program.system);
   Result<Descriptor> found = find_file(descriptor.text, had, same_boot);
   if (!found.ok()) return found.status();
+  // O_PATH and O_NOFOLLOW, which no link to it would say of it.
+  if (had.type == S_IFLNK) return found;
   return open_found(found.value(), descriptor.text, had,
                     static_cast<int>(descriptor.facts.flags & kOpenFlags), program, same_boot);
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <set>
 
+#include "medium/status.h"
 #include "wsp/process/records.h"
 
 namespace pawl::wsp {
@@ -16,8 +17,9 @@ class OpenFiles {
   // Whose descriptors do not change meanwhile.
   explicit OpenFiles(pid_t process) : process_(process), files_(Order{process}) {}
 
-  // The number of the first descriptor that was added and is the same open file, or -1.
-  int add(const SavedDescriptor& descriptor);
+  // The number of the first descriptor that was added and is the same open file, or -1.  ENOTSUP
+  // where the kernel does not say.
+  Result<int> add(const SavedDescriptor& descriptor);
 
  private:
   struct File {
@@ -25,6 +27,7 @@ class OpenFiles {
     std::uint64_t device;
     std::uint64_t inode;
     std::uint64_t identity;
+    std::uint32_t flags;  // of the open file
     int number;
   };
   // Of two that differ in nothing else the kernel is asked.

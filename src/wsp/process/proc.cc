@@ -24,16 +24,17 @@ std::string proc_path(pid_t process, const std::string& name) {
 
 }  // namespace
 
-std::string read_proc(pid_t process, const std::string& name) {
-  return read_proc_in(AT_FDCWD, proc_path(process, name));
+std::string read_proc(pid_t process, const std::string& name, const std::function<bool()>& stops) {
+  return read_proc_in(AT_FDCWD, proc_path(process, name), stops);
 }
 
-std::string read_proc_in(int directory, const std::string& name) {
+std::string read_proc_in(int directory, const std::string& name,
+                         const std::function<bool()>& stops) {
   std::string text;
   const Descriptor file(::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return text;
   std::array<char, 16384> piece;
-  while (text.size() < kProcBytesMax) {
+  while (text.size() < kProcBytesMax && !(stops && stops())) {
     const ssize_t count = ::read(file.get(), piece.data(), piece.size());
     if (count <= 0) break;
     text.append(piece.data(), static_cast<std::size_t>(count));

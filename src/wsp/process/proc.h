@@ -1,9 +1,10 @@
-// Files of /proc/PID, read whole.
+// Files of /proc/PID.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,11 +12,13 @@
 
 namespace pawl::wsp {
 
-// Empty when there is none.
-std::string read_proc(pid_t process, const std::string& name);
+// Read whole, unless it `stops`, which is asked between the pieces; empty when there is none.
+std::string read_proc(pid_t process, const std::string& name,
+                      const std::function<bool()>& stops = {});
 std::string read_proc_link(pid_t process, const std::string& name);
 // Of a directory there that is open: of many files that saves finding it each time.
-std::string read_proc_in(int directory, const std::string& name);
+std::string read_proc_in(int directory, const std::string& name,
+                         const std::function<bool()>& stops = {});
 std::string read_proc_link_in(int directory, const std::string& name);
 // What stands behind "FIELD:" in a text of lines, without blanks before it; empty when there is
 // none.

@@ -27,7 +27,6 @@ namespace {
 constexpr long kTraceOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK |
                                PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
                                PTRACE_O_TRACESECCOMP;
-constexpr auto kStopTimeMax = std::chrono::seconds(5);
 constexpr std::size_t kToldMax = 64;
 constexpr int kEventsAtOnce = 64;
 constexpr std::uint64_t kSkipped = ~0ULL;
@@ -432,13 +431,18 @@ bool Process::all_stopped() const {
                      [](const auto& entry) { return entry.second.is_stopped; });
 }
 
-Status Process::stop_all() {
+Status Process::give_way() const {
+  if (!has_urgent()) return {};
+  return Status::failure(ECANCELED, "something more urgent came meanwhile");
+}
+
+Status Process::stop_all(std::chrono::milliseconds time_max, bool gives_way) {
   is_stopping_ = true;
   made_meanwhile_.clear();
   for (auto& [number, thread] : threads_) {
     if (!thread.is_stopped) tracing::interrupt(number);
   }
-  const auto until = std::chrono::steady_clock::now() + kStopTimeMax;
+  const auto until = std::chrono::steady_clock::now() + time_max;
   for (;;) {
     take_events();
     if (threads_.empty()) {
@@ -446,6 +450,10 @@ Status Process::stop_all() {
       return Status::failure(ESRCH, "the program has ended");
     }
     if (all_stopped()) break;
+    if (const Status urgent = gives_way ? give_way() : Status{}; !urgent.ok()) {
+      resume_all();
+      return urgent;
+    }
     if (std::chrono::steady_clock::now() > until) {
       const auto busy = std::find_if(threads_.begin(), threads_.end(),
                                      [](const auto& entry) { return !entry.second.is_stopped; });

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -64,6 +65,8 @@ class Process {
   // Says whether something waits that is more urgent than what a thread asked for.
   void set_urgent(std::function<bool()> urgent) { urgent_ = std::move(urgent); }
   bool has_urgent() const { return urgent_ && urgent_(); }
+  // ECANCELED where something does, for what is done only where there is time for it.
+  Status give_way() const;
 
   // Takes what has happened, without waiting, but for what is more urgent, and some of it at most:
   // then has_more_events(). SIGCHLD says when there is something.
@@ -71,8 +74,9 @@ class Process {
   bool has_more_events() const { return has_more_events_; }
 
   // On return each thread stands in a PTRACE_EVENT_STOP, outside of a changed call.  ESRCH: the
-  // program ended meanwhile; ETIME: a thread does not stop, which the text names.
-  Status stop_all();
+  // program ended meanwhile; ETIME: a thread does not stop for so long, which the text names;
+  // ECANCELED: it gave way to what is more urgent.  But for the first of these all go on.
+  Status stop_all(std::chrono::milliseconds time_max, bool gives_way);
   // But for a program that is stopped (SIGSTOP), which stays so.
   void resume_all();
 

@@ -16,10 +16,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "medium/descriptor.h"
+#include "wsp/process/ended_connection.h"
+#include "wsp/process/epoll_sets.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
@@ -45,6 +49,10 @@ Status cannot_open(const DescriptorFacts& facts, const Status& why) {
       fmt::format("descriptor {} cannot be opened again: {}", facts.number, why.text()));
 }
 
+timespec time_of(std::uint64_t nanoseconds) {
+  return {static_cast<time_t>(nanoseconds / kSecondNs), static_cast<long>(nanoseconds % kSecondNs)};
+}
+
 class Rebuild {
  public:
   Rebuild(const SavedProcess& saved, SpareNumbers spare, const StandardStreams& standard)
@@ -53,8 +61,9 @@ class Rebuild {
         reading_(spare.next_closed()),
         writing_(spare.next_closed()) {
     for (const SavedDescriptor& descriptor : saved.descriptors) {
-      if (kind_of(descriptor) == DescriptorKind::pipe)
-        pipes_[descriptor.facts.inode].push_back(&descriptor);
+      if (kind_of(descriptor) != DescriptorKind::pipe) continue;
+      own_pipes_.insert(descriptor.facts.number);
+      if (descriptor.facts.same_as < 0) pipes_[descriptor.facts.inode].push_back(&descriptor);
     }
   }
 
@@ -73,7 +82,7 @@ class Rebuild {
     }
     for (const SavedDescriptor& descriptor : saved_.descriptors) {
       if (kind_of(descriptor) == DescriptorKind::epoll && descriptor.facts.same_as < 0)
-        PAWL_TRY(fill_epoll(descriptor));
+        PAWL_TRY(fill_epoll(descriptor, own_pipes_));
     }
     return {};
   }
@@ -172,19 +181,25 @@ class Rebuild {
                                             "fs.pipe-user-pages-soft (sysctl), or restore with "
                                             "CAP_SYS_RESOURCE",
                                             size));
-    PAWL_TRY(give_to_owner(facts, writing.get()));
     ::fcntl(writing.get(), F_SETFL, O_NONBLOCK);
     const auto length = static_cast<ssize_t>(descriptor.text.size());
     if (length > 0 &&
         ::write(writing.get(), descriptor.text.data(), descriptor.text.size()) != length)
       return cannot_open(facts, "a pipe does not take what was in it");
+    std::set<std::uint32_t> had;
     for (const SavedDescriptor* const one : all) {
-      const bool reads = (one->facts.flags & O_ACCMODE) == O_RDONLY;
-      const int end = reads ? reading.get() : writing.get();
-      ::fcntl(end, F_SETFL, static_cast<int>(one->facts.flags & (kStatusFlags | O_DIRECT)));
-      PAWL_TRY(put(*one, ::dup(end), "a pipe"));
+      const std::uint32_t mode = one->facts.flags & O_ACCMODE;
+      const int end = mode == O_RDONLY ? reading.get() : writing.get();
+      // What pipe(2) has made is an open file for each end; each further one was opened.
+      const bool is_made = mode != O_RDWR && had.insert(mode).second;
+      const int file =
+          is_made ? ::dup(end)
+                  : ::open(link_to_descriptor(end).c_str(), static_cast<int>(mode) | O_NONBLOCK);
+      ::fcntl(file, F_SETFL, static_cast<int>(one->facts.flags & (kStatusFlags | O_DIRECT)));
+      PAWL_TRY(put(*one, file, "a pipe"));
     }
-    return {};
+    // Behind that: only its owner may open it.
+    return give_to_owner(facts, writing.get());
   }
 
   Status make_counter(const SavedDescriptor& descriptor, int non_blocking) {
@@ -200,12 +215,9 @@ class Rebuild {
     const DescriptorFacts& facts = descriptor.facts;
     PAWL_TRY(put(descriptor, ::timerfd_create(facts.clock, non_blocking), "a timerfd"));
     const int timer = facts.number;
-    itimerspec times{};
-    times.it_value.tv_sec = static_cast<time_t>(facts.times[0] / kSecondNs);
-    times.it_value.tv_nsec = static_cast<long>(facts.times[0] % kSecondNs);
-    times.it_interval.tv_sec = static_cast<time_t>(facts.times[1] / kSecondNs);
-    times.it_interval.tv_nsec = static_cast<long>(facts.times[1] % kSecondNs);
-    if (::timerfd_settime(timer, 0, &times, nullptr) != 0)
+    const int flags = is_deadline_by_the_clock(facts) ? facts.type : 0;
+    const itimerspec times{time_of(facts.times[1]), time_of(facts.times[0])};
+    if (::timerfd_settime(timer, flags, &times, nullptr) != 0)
       return cannot_open(facts, "a timerfd cannot be set");
     if (facts.value != 0 && ::ioctl(timer, kSetTicks, &facts.value) != 0)
       return cannot_open(facts,
@@ -281,53 +293,14 @@ class Rebuild {
     return {};
   }
 
-  // A connection whose other end was restarted: reading tells ECONNRESET, or its end.
+  // A connection whose other end was restarted.
   Status make_reset(const SavedDescriptor& descriptor, int non_blocking) {
-    int socket = -1;
-    if (descriptor.facts.domain == AF_UNIX) {
-      int ends[2];
-      if (::socketpair(AF_UNIX, descriptor.facts.type, 0, ends) == 0) {
-        ::close(ends[1]);
-        socket = ends[0];
-      }
-    } else {
-      socket = reset_connection();
-    }
-    if (socket >= 0 && non_blocking != 0) ::fcntl(socket, F_SETFL, O_NONBLOCK);
-    PAWL_TRY(put(descriptor, socket, "a connection that was reset cannot be made"));
-    return give_to_owner(descriptor.facts, descriptor.facts.number);
-  }
-
-  static int reset_connection() {
-    const Descriptor listening(::socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t bytes = sizeof(address);
-    auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    if (!listening.valid() || ::bind(listening.get(), generic, bytes) != 0 ||
-        ::listen(listening.get(), 1) != 0 || ::getsockname(listening.get(), generic, &bytes) != 0)
-      return -1;
-    Descriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
-    if (!socket.valid() || ::connect(socket.get(), generic, bytes) != 0) return -1;
-    const Descriptor other(::accept(listening.get(), nullptr, nullptr));
-    const linger at_once{1, 0};
-    if (!other.valid() ||
-        ::setsockopt(other.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)) != 0)
-      return -1;
-    return socket.release();
-  }
-
-  static Status fill_epoll(const SavedDescriptor& descriptor) {
-    for (const EpollEntry& entry : descriptor.entries) {
-      epoll_event event{};
-      event.events = entry.events;
-      event.data.u64 = entry.data;
-      if (::epoll_ctl(descriptor.facts.number, EPOLL_CTL_ADD, entry.number, &event) != 0 &&
-          errno != EEXIST && errno != EBADF)
-        return cannot_open(descriptor.facts, "an epoll set cannot be filled");
-    }
-    return {};
+    const DescriptorFacts& facts = descriptor.facts;
+    Result<Descriptor> made = make_ended_connection(facts);
+    if (!made.ok()) return cannot_open(facts, made.status());
+    if (non_blocking != 0) ::fcntl(made.value().get(), F_SETFL, O_NONBLOCK);
+    PAWL_TRY(put(descriptor, made.value().release(), "a connection"));
+    return give_to_owner(facts, facts.number);
   }
 
   const SavedProcess& saved_;
@@ -336,6 +309,7 @@ class Rebuild {
   int reading_;
   int writing_;
   std::map<std::uint64_t, std::vector<const SavedDescriptor*>> pipes_;  // by inode
+  std::set<int> own_pipes_;
 };
 
 }  // namespace

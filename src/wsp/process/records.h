@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
@@ -154,9 +155,11 @@ struct DescriptorFacts {
                            // socket its type and mode, 0 where it has none
   std::int32_t standard;   // inherited: 0, 1 or 2
   std::int32_t clock;      // timer
-  std::uint64_t times[2];  // timer: next, interval; file: birth, 0 (ns); such a name: user, group
+  std::uint64_t times[2];  // timer: what is left, or such a deadline, and interval; file: birth, 0
+                           // (ns); such a name: user, group
   std::int32_t domain;     // socket
-  std::int32_t type;       // of a socket; of a file, as in S_IFMT; of an eventfd: a semaphore?
+  std::int32_t type;       // of a socket; of a file, as in S_IFMT; of an eventfd: a semaphore?; of
+                           // a timerfd the flags with which it was set
   std::int32_t protocol;
   std::int32_t backlog;
   std::uint32_t address_bytes;
@@ -183,6 +186,17 @@ struct SocketOwner {
 // Of the name of a UNIX socket.
 constexpr SocketOwner owner_of(const DescriptorFacts& facts) {
   return {static_cast<uid_t>(facts.times[0]), static_cast<gid_t>(facts.times[1])};
+}
+
+// A periodic timerfd that has expired, and that nobody has read since.
+constexpr bool has_stopped(const DescriptorFacts& timer) {
+  return timer.times[0] == 0 && timer.times[1] != 0;
+}
+
+// That clock goes on while there is no power: the deadline may be over behind a restore.
+constexpr bool is_deadline_by_the_clock(const DescriptorFacts& timer) {
+  return (timer.clock == CLOCK_REALTIME || timer.clock == CLOCK_REALTIME_ALARM) &&
+         (timer.type & TFD_TIMER_ABSTIME) != 0;
 }
 
 struct EpollEntry {

@@ -26,6 +26,7 @@
 #include "tracing/thread.h"
 #include "wsp/process/capabilities.h"
 #include "wsp/process/capture.h"
+#include "wsp/process/ended_connection.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/image.h"
 #include "wsp/process/maps.h"
@@ -754,8 +755,14 @@ class Restore {
     CallList& list = process.list();
     list.clear();
     for (std::uint64_t timer = 0; timer < kTimersCount; ++timer) {
-      const std::uint64_t place = list.place(&saved_.process.timers[timer], sizeof(itimerval));
-      list.add(SYS_setitimer, {timer, place, 0});
+      itimerval its = saved_.process.timers[timer];
+      const bool is_zero = its.it_value.tv_sec == 0 && its.it_value.tv_usec == 0;
+      // One whose signal waits stands still until the program takes that. Set to zero it would have
+      // no interval any more. So it expires at once, and adds nothing to the signal that waits.
+      if (timer == ITIMER_REAL && is_zero &&
+          (its.it_interval.tv_sec != 0 || its.it_interval.tv_usec != 0))
+        its.it_value.tv_usec = 1;
+      list.add(SYS_setitimer, {timer, list.place(&its, sizeof(its)), 0});
     }
     return process.run_list(process.leader());
   }
@@ -778,6 +785,7 @@ Result<SavedProcess> read_restorable(const KeptMemory& memory) {
   PAWL_TRY(check_descriptors(saved.value()));
   PAWL_TRY(check_watched_streams(saved.value()));
   PAWL_TRY(check_descriptor_limit(saved.value()));
+  PAWL_TRY(check_ended_connections(saved.value()));
   return saved;
 }
 

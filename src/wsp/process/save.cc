@@ -1,11 +1,15 @@
 #include "wsp/process/save.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <ctime>
 #include <optional>
 
 #include "wsp/process/capture.h"
+#include "wsp/process/ended_connection.h"
 #include "wsp/process/image.h"
 #include "wsp/process/one_processor.h"
 #include "wsp/process/records.h"
@@ -19,6 +23,15 @@ namespace {
 // How far the work is done.
 enum class SaveExtent { image, flushed, marked };
 
+// Steps, as the operator reads them.
+constexpr const char* kStopping = "stop the threads";
+constexpr const char* kThreads = "registers and signals";
+constexpr const char* kMappings = "mappings";
+
+// How long the other threads stand still for one that does not stop.
+constexpr std::chrono::milliseconds kStopTimeMax{5000};
+constexpr std::chrono::milliseconds kCheckStopTimeMax{100};  // nobody has asked for that
+
 class SaveRun {
  public:
   SaveRun(Process& process, const StepHook* hook, SaveExtent extent)
@@ -30,22 +43,22 @@ class SaveRun {
   Status run() {
     KeptMemory& memory = process_.memory();
     ImageWriter writer(memory.image(), memory.generation(), memory.inode());
-    PAWL_TRY(step("stop the threads", [&] {
-      Status done = process_.stop_all();
+    const bool gives_way = extent_ != SaveExtent::marked;
+    const auto stop_time_max = extent_ == SaveExtent::image ? kCheckStopTimeMax : kStopTimeMax;
+    PAWL_TRY(step(kStopping, [&] {
+      Status done = process_.stop_all(stop_time_max, gives_way);
       for (const auto& [thread, maker] : process_.made_meanwhile()) urgency_.adopt(thread, maker);
       return done;
     }));
     is_stopped_ = true;
-    PAWL_TRY(step("registers and signals", [&] {
+    PAWL_TRY(step(kThreads, [&] {
       one_processor_.emplace(process_.threads());
-      Status done = capture_threads(process_, saved_);
+      Status done = capture_threads(process_, gives_way, saved_);
       if (done.ok()) capture_scheduling(urgency_, *one_processor_, saved_);
       return done;
     }));
-    PAWL_TRY(step("mappings", [&] { return capture_mappings(process_, saved_); }));
-    PAWL_TRY(step("descriptors", [&] {
-      return capture_descriptors(process_, extent_ != SaveExtent::marked, saved_);
-    }));
+    PAWL_TRY(step(kMappings, [&] { return capture_mappings(process_, gives_way, saved_); }));
+    PAWL_TRY(step("descriptors", [&] { return capture_descriptors(process_, gives_way, saved_); }));
     PAWL_TRY(step("write the image", [&] {
       write_records(writer, saved_);
       Status named = memory.check_names();
@@ -76,6 +89,17 @@ class SaveRun {
 
   const SavedProcess& saved() const { return saved_; }
   SaveTiming timing() const { return timing_; }
+  // Of what the program has that takes most of the time, and how many.
+  std::string burden() const {
+    const auto is_less = [](const SaveStep& one, const SaveStep& other) {
+      return one.took_us < other.took_us;
+    };
+    const auto slowest = std::max_element(timing_.steps.begin(), timing_.steps.end(), is_less);
+    if (slowest->name == kStopping || slowest->name == kThreads)
+      return fmt::format("{} threads", saved_.threads.size());
+    if (slowest->name == kMappings) return fmt::format("{} mappings", saved_.mappings.size());
+    return fmt::format("{} descriptors open", saved_.descriptors.size());
+  }
   // Whether the marker was written, and may be durable whatever its flush answered.
   bool is_marked() const { return is_marked_; }
 
@@ -145,10 +169,12 @@ Result<SaveOutlook> check_savable(Process& process) {
   const double before_us = processor_time_us();
   SaveRun run(process, nullptr, SaveExtent::image);
   const Status done = run.run();
-  SaveOutlook outlook{run.saved().descriptors.size(), processor_time_us() - before_us, {}};
+  const double took_us = processor_time_us() - before_us;
   run.let_run_on();
   if (!done.ok()) return done;
+  SaveOutlook outlook{took_us, run.burden(), {}};
   outlook.restorable = check_descriptor_limit(run.saved());
+  if (outlook.restorable.ok()) outlook.restorable = check_ended_connections(run.saved());
   return outlook;
 }
 

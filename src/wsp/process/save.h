@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 
 #include "medium/status.h"
 #include "wsp/budget/save_budget.h"
@@ -27,13 +28,13 @@ Result<SaveTiming> rehearse_save(Process& process);
 
 // What a save would be like.
 struct SaveOutlook {
-  std::size_t descriptors = 0;
   double took_us = 0;  // of the processor's time, without what was flushed
-  Status restorable;   // by a command of this process's limits
+  std::string burden;  // of what the program has that takes most of it, and how many
+  Status restorable;   // by a command of this process's limits and privileges
 };
 
 // As rehearse_save(), but there is no haste: nothing is flushed, and nobody else has to wait.
-// Fails as a save would.
+// Fails as a save would, and by ETIME when a thread does not stop at once.
 Result<SaveOutlook> check_savable(Process& process);
 
 }  // namespace pawl::wsp

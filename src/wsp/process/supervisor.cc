@@ -22,6 +22,7 @@ namespace {
 
 // Servers have their files and sockets by then.
 constexpr auto kCheckAfter = std::chrono::seconds(1);
+constexpr int kStopTriesMax = 5;  // of threads: the machine may be busy, or a disk slow
 
 sigset_t supervised_signals() {
   sigset_t signals;
@@ -114,12 +115,13 @@ class Supervision {
     const Result<SaveOutlook> found =
         field_of(facts, "State").starts_with('Z')
             ? Result<SaveOutlook>(
-                  Status::failure(ETIME, "the program's first thread has ended before the others"))
+                  Status::failure(ESRCH, "the program's first thread has ended before the others"))
             : check_savable(process_);
     process_.take_events();  // stopping may have heard the signal that tells of them
     if (process_.has_ended()) return;
-    if (found.status().error_number() == ECANCELED) {
-      // What was heard may be no power failure.
+    const int error_number = found.status().error_number();
+    // What was heard may be no power failure, and what did not stop at once may stop later.
+    if (error_number == ECANCELED || (error_number == ETIME && ++stop_tries_ < kStopTriesMax)) {
       is_checked_ = false;
       check_at_ = Clock::now() + kCheckAfter;
       return;
@@ -138,9 +140,9 @@ class Supervision {
     if (outlook.took_us > window_us_) {
       tell_(fmt::format(
           "a save would take longer than the power lasts: {:.0f} ms and what is flushed, and the "
-          "window is {:.0f} ms. The program has {} descriptors open: let it have fewer, or enlarge "
-          "the window (--window-ms); 'pawl wsp rehearse DIR' measures a save",
-          outlook.took_us / 1000, window_us_ / 1000, outlook.descriptors));
+          "window is {:.0f} ms. The program has {}, which take most of that: let it have fewer, or "
+          "enlarge the window (--window-ms); 'pawl wsp rehearse DIR' measures a save",
+          outlook.took_us / 1000, window_us_ / 1000, outlook.burden));
     }
     if (!outlook.restorable.ok())
       tell_("what is saved could not be restored: " + outlook.restorable.text());
@@ -222,6 +224,7 @@ class Supervision {
   const StepHook& hook_;
   SupervisionEnding ending_;
   bool is_checked_ = false;
+  int stop_tries_ = 0;
   Clock::time_point check_at_ = Clock::now() + kCheckAfter;
 };
 

@@ -1,0 +1,240 @@
+"""What the kernel does not tell of a timer, a registration or a pipe in so many words: behind a restore it goes on
+all the same.
+
+restored.py PAWL
+"""
+
+import ast
+import ctypes
+import errno
+import fcntl
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+from asked import is_refused, said, starts
+from kept import Kept, can_trace, wait_for
+
+# timerfd_create(2) and timerfd_settime(2), which Python does not have yet.
+TIMERS = """
+import ctypes, select
+libc = ctypes.CDLL(None, use_errno=True)
+def timer(clock, first, every, flags=0):
+    made = libc.timerfd_create(clock, os.O_NONBLOCK)
+    parts = [part for one in (every, first) for part in (int(one), int(one % 1 * 1e9))]
+    assert libc.timerfd_settime(made, flags, struct.pack("4q", *parts), None) == 0
+    return made
+def is_ready(one, seconds): return bool(select.select([one], [], [], seconds)[0])
+def ticks(one, seconds): return struct.unpack("Q", os.read(one, 8))[0] if is_ready(one, seconds) else 0
+def information(one): return dict(line.split(":", 1) for line in open(f"/proc/self/fdinfo/{one}").read().splitlines())
+"""
+
+
+def behind_a_restore(pawl, lines, expression, off_s=0.0):
+    with Kept(pawl) as kept:
+        place = starts(kept, lines, expression)
+        assert kept.fail_power() == 0, kept.said()
+        time.sleep(off_s)
+        return ast.literal_eval(said(kept, place))
+
+
+def a_timer_that_nobody_had_read_never_expired_again(pawl):
+    found = behind_a_restore(pawl, TIMERS + "made = [timer(clock, 0.1, 0.1) for clock in (0, 1, 7)]; time.sleep(0.6)",
+                             "[[ticks(one, 2) for _ in range(3)] for one in made]")
+    for counts in found:
+        assert counts[0] >= 5 and counts[1] in (1, 2) and counts[2] in (1, 2), found
+
+
+def a_timer_that_expired_once_stayed_so(pawl):
+    found = behind_a_restore(pawl, TIMERS + "made = timer(1, 0.01, 0); time.sleep(0.1)",
+                             "[ticks(made, 1), ticks(made, 0.3), information(made)['it_value'].strip()]")
+    assert found == [1, 0, "(0, 0)"], found
+
+
+def a_deadline_by_the_clock_came_later(pawl):
+    """And it was not told any more that the clock was set."""
+    found = behind_a_restore(pawl, TIMERS + "end = time.time() + 4; made, later = timer(0, end - 2, 0, 3), timer(0, end, 0, 1)",
+                             "[ticks(made, 0.5), information(made)['settime flags'].strip(), ticks(later, 9), time.time() - end]", 2)
+    assert found[:3] == [1, "03", 1] and 0 <= found[3] < 1, found
+
+
+def an_alarm_that_nobody_had_heard_never_came_again(pawl):
+    lines = """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); signal.setitimer(signal.ITIMER_REAL, 0.1, %s); time.sleep(0.3)
+def hears(seconds): return signal.sigtimedwait([signal.SIGALRM], seconds) is not None
+"""
+    found = behind_a_restore(pawl, lines % 0.1, "[[hears(2) for _ in range(4)], signal.getitimer(signal.ITIMER_REAL)[1]]")
+    assert found == [[True] * 4, 0.1], found
+    found = behind_a_restore(pawl, lines % 0, "[hears(2), hears(0.3), signal.getitimer(signal.ITIMER_REAL)]")
+    assert found == [True, False, (0.0, 0.0)], found
+
+
+# What is registered, and for what; a set of connections to itself.
+WATCHED = """
+import fcntl, select
+poll = select.epoll()
+ONCE = select.EPOLLIN | select.EPOLLONESHOT
+def registered():
+    lines = open(f"/proc/self/fdinfo/{poll.fileno()}").read().splitlines()
+    return sorted(tuple(line.split()[1:6:2]) for line in lines if line.startswith("tfd:"))
+server = socket.socket(); server.bind(("127.0.0.1", 0)); server.listen(); ends = []
+def is_empty(one): return not select.select([one], [], [], 0)[0]
+def connection():
+    ends.append(socket.create_connection(server.getsockname())); ends.append(server.accept()[0])
+    return ends[-2:]
+"""
+
+
+def a_connection_that_one_thread_had_was_given_to_another(pawl):
+    """EPOLLONESHOT: what was told once is not told again before the program asks for it, not even that it is over."""
+    found = behind_a_restore(pawl, WATCHED + """
+local = socket.socket(socket.AF_UNIX); local.bind("local"); local.listen()
+ends.append(socket.socket(socket.AF_UNIX)); ends[-1].connect("local"); ends.append(local.accept()[0])
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); datagrams.bind(("127.0.0.1", 0))
+alone = socket.socket()
+for _ in range(3): connection()
+taken = ends[:6] + [datagrams, alone]
+for one in taken: poll.register(one, ONCE | select.EPOLLOUT | (select.EPOLLET if one is ends[2] else 0))
+while poll.poll(0): pass
+armed, edge = connection()[1], connection()[1]
+poll.register(armed, ONCE); poll.register(edge, select.EPOLLIN | select.EPOLLET); had = registered()
+""", """[registered() == had, sorted(number for number, _ in poll.poll(0.2)) == sorted([armed.fileno(), edge.fileno()]),
+poll.poll(0.2), [poll.modify(one, ONCE) for one in taken] and len(poll.poll(0.2)) >= 7]""")
+    assert found == [True, True, [], True], found
+
+
+def the_end_of_a_pipe_that_one_thread_had_was_given_to_another(pawl):
+    for size in (4096, 65536):
+        found = behind_a_restore(pawl, WATCHED + f"""
+pipes = [os.pipe() for _ in range(4)]
+for _, end in pipes: fcntl.fcntl(end, 1031, {size})
+(idle, its), (full, last), (half, more), (first, other) = pipes
+os.write(its, b"x"); poll.register(idle, ONCE); poll.poll(1); os.read(idle, 1)
+poll.register(last, select.EPOLLOUT | select.EPOLLONESHOT); poll.poll(1); os.write(last, bytes(range(256)) * ({size} // 256))
+os.write(more, b"half"); poll.register(half, ONCE); poll.poll(1)
+poll.register(first, select.EPOLLIN); had = registered()
+""", f"""[registered() == had, poll.poll(0.1), os.read(full, {size} + 1) == bytes(range(256)) * ({size} // 256), os.read(half, 9),
+[is_empty(one) for one in (idle, first)],
+[os.close(one) for one in (its, full, more)] and poll.poll(0.1), os.write(other, b"x") and poll.poll(0.1)]""")
+        assert found == [True, [], True, b"half", [True, True], [], [(found[-1][0][0], 1)]], (size, found)
+
+
+# How each descriptor from 3 on is open, but for O_LARGEFILE; and which of them are one open file (kcmp(2)).
+OPENED = """
+import ctypes, stat
+libc = ctypes.CDLL(None)
+def opened():
+    numbers = [one for one in range(3, 40) if libc.fcntl(one, 1) >= 0 and not stat.S_ISREG(os.fstat(one).st_mode)]
+    same = [[libc.syscall(312, os.getpid(), os.getpid(), 0, one, other) == 0 for one in numbers] for other in numbers]
+    return numbers, [(libc.fcntl(one, 1), libc.fcntl(one, 3) & ~0o100000, os.fstat(one).st_mode) for one in numbers], same
+"""
+
+
+def a_pipe_that_was_opened_anew_was_another(pawl):
+    """Both to read and to write, it could only be written; and with flags of its own it was the same open file."""
+    lines = OPENED + """
+one, two = os.pipe(); again = lambda number, flags: os.open(f"/proc/self/fd/{number}", flags | os.O_CLOEXEC)
+both, other = again(one, os.O_RDWR), again(one, os.O_RDWR | os.O_NONBLOCK)
+more, last = again(one, os.O_RDONLY | os.O_NONBLOCK), again(one, os.O_WRONLY); spare = os.dup(more)
+os.write(both, b"abc"); %s; had = opened()
+"""
+    for closes, reads in (("0", "one"), ("os.close(one); os.close(two)", "spare"),
+                          ("[os.close(each) for each in (one, two, more, spare, last, other)]", "both")):
+        found = behind_a_restore(pawl, lines % closes, f"[opened() == had, os.read({reads}, 9), os.write(both, b'd'), "
+                                 "os.read(both, 9)]")
+        assert found == [True, b"abc", 1, b"d"], found
+
+
+def a_duplicate_of_a_connection_was_a_file_of_its_own(pawl):
+    assert behind_a_restore(pawl, OPENED + """
+server = socket.socket(); server.bind(("127.0.0.1", 0)); server.listen(); client = socket.create_connection(server.getsockname())
+served, _ = server.accept(); spare = served.dup(), client.dup(); had = opened()[2]
+""", "(served.setblocking(False), opened()[2] == had, os.get_blocking(spare[0].fileno()))[1:]") == (True, False)
+
+
+def a_name_that_was_only_looked_at_was_not_saved(pawl):
+    """O_PATH. That of a UNIX socket is made anew by its server, and is refused; it was said to be of address family 0."""
+    assert behind_a_restore(pawl, OPENED + """
+os.mkfifo("fifo"); os.symlink("x", "link")
+held = [os.open(name, os.O_PATH) for name in ("fifo", "/dev/tty", ".")] + [os.open("link", os.O_PATH | os.O_NOFOLLOW)]
+names = lambda: [os.readlink(f"/proc/self/fd/{one}") for one in held]; had = names(), opened()
+""", "(names(), opened()) == had")
+    is_refused(pawl, "one = socket.socket(socket.AF_UNIX); one.bind('named'); os.open('named', os.O_PATH)",
+               "place/named, the name of a UNIX socket (O_PATH)")
+    is_refused(pawl, "one, two = os.pipe(); os.open(f'/proc/self/fd/{one}', os.O_PATH)", "is not there under its name")
+
+
+def without_kcmp():
+    """As in containers: a filter (seccomp(2)) refuses the call."""
+    steps = ((0x20, 0, 0, 0), (0x15, 0, 1, 312), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7FFF0000))
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(code)))
+    assert ctypes.CDLL(None).prctl(22, 2, ctypes.byref(program)) == 0  # PR_SET_SECCOMP
+
+
+def a_duplicate_became_another_file_where_the_kernel_was_not_asked(pawl):
+    is_refused(pawl, "one = os.eventfd(0); two = os.dup(one)", "one open file: kcmp(2)", preexec_fn=without_kcmp)
+    with Kept(pawl) as kept:
+        starts(kept, "ends = os.pipe(), os.eventfd(0), socket.socket()", preexec_fn=without_kcmp)
+        assert kept.fail_power() == 0, kept.said()
+
+
+def set_loopback(flags):
+    with socket.socket() as any_one:
+        fcntl.ioctl(any_one, 0x8914, struct.pack("16sH14x", b"lo", flags))  # SIOCSIFFLAGS
+
+
+def without_network_rights():
+    assert ctypes.CDLL(None).prctl(24, 12, 0, 0, 0) == 0  # PR_CAPBSET_DROP, CAP_NET_ADMIN
+
+
+def a_connection_kept_a_program_from_being_restored_without_a_loopback(pawl):
+    """In a network of the test's own, which it does not leave: the last test."""
+    if ctypes.CDLL(None).unshare(0x40000000) != 0:  # CLONE_NEWNET
+        print("skipped: no network of its own can be had here")
+        return
+    connects = WATCHED + "client, served = connection(); server.close()"
+    asks = """
+def asks(what):
+    try: return what()
+    except OSError as error: return error.errno
+"""
+    with Kept(pawl) as kept:
+        set_loopback(1)
+        place = starts(kept, connects + asks, "[asks(what) for what in (lambda: served.recv(9), lambda: served.recv(9), "
+                       "lambda: served.send(b'x'), lambda: served.setsockopt(6, 1, 1))]", preexec_fn=without_network_rights)
+        set_loopback(0)
+        wait_for(lambda: "what is saved could not be restored: " in kept.said(), "the warning")
+        assert "ip link set lo up" in kept.said(), kept.said()
+        assert kept.fail_power() == 0, kept.said()
+        for verb, output in (("check", "stdout"), ("restore", "stderr")):
+            found = subprocess.run([pawl, "wsp", verb, kept.directory], capture_output=True, text=True, timeout=60,
+                                   preexec_fn=without_network_rights)
+            assert found.returncode != 0 and "ip link set lo up" in getattr(found, output), found
+        found = ast.literal_eval(said(kept, place))
+        assert found == [errno.ECONNABORTED, b"", errno.EPIPE, None], found
+
+
+def main():
+    pawl = sys.argv[1]
+    can_trace(pawl)
+    tests = [a_timer_that_nobody_had_read_never_expired_again,
+             a_timer_that_expired_once_stayed_so,
+             a_deadline_by_the_clock_came_later,
+             an_alarm_that_nobody_had_heard_never_came_again,
+             a_connection_that_one_thread_had_was_given_to_another,
+             the_end_of_a_pipe_that_one_thread_had_was_given_to_another,
+             a_pipe_that_was_opened_anew_was_another,
+             a_duplicate_of_a_connection_was_a_file_of_its_own,
+             a_name_that_was_only_looked_at_was_not_saved,
+             a_duplicate_became_another_file_where_the_kernel_was_not_asked,
+             a_connection_kept_a_program_from_being_restored_without_a_loopback]
+    for test in tests:
+        if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
+            test(pawl)
+
+
+main()
