@@ -423,7 +423,8 @@ bool needs_nothing(const FileFacts& file, std::vector<Remark>& remarks) {
   if (file.synchronisations.empty() && is_shared_state_by_name(file.path)) {
     remarks = {{kSharedState, Weight::note, 1, "",
                 "by its name this file holds locks or counters that processes share while they "
-                "run (a lock file, SQLite's -shm, LMDB's table of readers, the JVM's counters): it "
+                "run (a lock file, SQLite's -shm, LMDB's table of readers, Berkeley DB's regions, "
+                "the JVM's counters): it "
                 "need not survive a crash, and other processes must be able to map it",
                 "leave it out of --atomic"}};
     return true;
