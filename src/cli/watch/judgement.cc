@@ -100,7 +100,8 @@ constexpr std::array kMeanings = {
             "requests of libaio go to the kernel past the preload face",
             "use pread() and pwrite() for this file"},
     Meaning{Sight::second_mapping, "second_mapping", Weight::cannot,
-            "a file has one atomic mapping at a time; the second one fails with EBUSY",
+            "a file has one atomic mapping at a time, until all of it is unmapped; the second one "
+            "fails with EBUSY",
             "use one mapping of the whole file, or mremap() to enlarge it"},
     Meaning{Sight::late_unmapping, "late_unmapping", Weight::but,
             "the file is mapped a second time while another thread is about to unmap the first "
