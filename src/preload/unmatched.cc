@@ -1,13 +1,17 @@
 #include "preload/unmatched.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <climits>
 #include <cstdint>
 #include <cstdio>
+#include <new>
 
 #include "preload/messages.h"
+#include "preload/real.h"
 
 namespace pawl::preload {
 namespace {
@@ -21,6 +25,9 @@ struct UnmatchedFile {
 };
 
 std::atomic<bool> has_matched{false};
+// The same of the children that a process forked since it first mapped a file that no glob matches:
+// in memory that they share.
+std::atomic<std::atomic<bool>*> has_matched_in_family{nullptr};
 std::atomic<bool> has_said{false};  // at the end
 std::atomic<std::size_t> said_count{0};
 std::array<std::atomic<std::uint64_t>, kMatchedShapesMax> matched_shapes;
@@ -38,6 +45,21 @@ std::uint64_t hash_of(const std::string& path, bool is_shape) {
     hash = (hash ^ static_cast<unsigned char>(is_digit ? '0' : path[i])) * 0x100000001b3;
   }
   return std::max<std::uint64_t>(hash, 1);
+}
+
+void share_with_children() {
+  if (has_matched_in_family.load() != nullptr) return;
+  void* const page = real().mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return;  // then each process speaks for itself
+  std::atomic<bool>* nobody = nullptr;
+  if (!has_matched_in_family.compare_exchange_strong(nobody, new (page) std::atomic<bool>(false)))
+    real().munmap(page, sizeof(std::atomic<bool>));
+}
+
+bool has_matched_anywhere() {
+  const std::atomic<bool>* const in_family = has_matched_in_family.load();
+  return has_matched.load() || (in_family != nullptr && in_family->load());
 }
 
 bool is_like_a_matched_one(std::uint64_t shape) {
@@ -62,6 +84,7 @@ void say_where_both_are_mapped(UnmatchedFile& file) {
 }  // namespace
 
 void note_unmatched(const std::string& real_path) {
+  share_with_children();
   const std::uint64_t hash = hash_of(real_path, false);
   const std::uint64_t shape = hash_of(real_path, true);
   for (UnmatchedFile& file : unmatched) {
@@ -81,6 +104,7 @@ void note_unmatched(const std::string& real_path) {
 
 void note_matched(const std::string& real_path) {
   has_matched.store(true, std::memory_order_relaxed);
+  if (std::atomic<bool>* const in_family = has_matched_in_family.load()) in_family->store(true);
   const std::uint64_t shape = hash_of(real_path, true);
   for (auto& known : matched_shapes) {
     std::uint64_t present = 0;
@@ -91,11 +115,11 @@ void note_matched(const std::string& real_path) {
 }
 
 void say_nothing_was_matched() {
-  if (has_said.exchange(true) || has_matched.load() || !unmatched[0].is_written.load()) return;
+  if (has_said.exchange(true) || has_matched_anywhere() || !unmatched[0].is_written.load()) return;
   // Not from the heap: the process may be at its very end.
   std::array<char, PATH_MAX + kMessageBytesMax> text{};
   std::snprintf(text.data(), text.size(),
-                "no file that this program mapped matches a glob (%s was the first that does not): "
+                "no file that this process mapped matches a glob (%s was the first that does not): "
                 "pawl run protected nothing of it",
                 unmatched[0].path.data());
   say("exit", text.data());

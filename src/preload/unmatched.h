@@ -16,7 +16,7 @@ inline constexpr std::size_t kMatchedShapesMax = 64;  // of names, which differ 
 // server may never end.
 void note_unmatched(const std::string& real_path);
 void note_matched(const std::string& real_path);
-// At the end, once: the first file that was not matched, where none was.
+// At the end, once: the first file that was not matched, where none was, nor in a child.
 void say_nothing_was_matched();
 
 }  // namespace pawl::preload

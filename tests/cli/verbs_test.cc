@@ -163,8 +163,30 @@ TEST_F(Run, SaidNothingWhereNoFileMatched) {
   const auto ran = [&](const char* glob) {
     return pawl({"run", "--atomic", glob, "--", "/usr/bin/python3", "-c", script, file});
   };
-  EXPECT_TRUE(contains(ran("*.dat").err, "no file that this program mapped matches a glob"));
+  EXPECT_TRUE(contains(ran("*.dat").err, "no file that this process mapped matches a glob"));
   EXPECT_EQ(ran("*.db").err, "");
+}
+
+// Varnish: the manager maps a file that no glob matches, and its child the one that is protected.
+TEST_F(Run, SaidNothingWasProtectedOfAChildThatWas) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "a.db";
+  const std::string other = directory / "b.other";
+  write_file(file, std::string(4096, 'a'));
+  write_file(other, std::string(4096, 'b'));
+  const std::string script =
+      "import mmap, os, sys\n"
+      "def take(name):\n"
+      "  f = open(name, 'r+b')\n"
+      "  return mmap.mmap(f.fileno(), 4096)\n"
+      "held = take(sys.argv[2])\n"
+      "if os.fork() == 0: held = take(sys.argv[1])\n"
+      "else: os.wait()\n";
+  const auto ran = [&](const char* glob) {
+    return pawl({"run", "--atomic", glob, "--", "/usr/bin/python3", "-c", script, file, other});
+  };
+  EXPECT_EQ(ran("*.db").err, "");
+  EXPECT_TRUE(contains(ran("*.dat").err, "b.other was the first that does not"));
 }
 
 TEST_F(Run, RefusesAGroupOfNoFiles) {

@@ -1045,7 +1045,8 @@ TEST_F(Watch, SeesThatAMappingForReadingIsStoredTo) {
 
 // A second JVM, sqlite3 or reader of LMDB was refused under the line that the doctor ended with.
 TEST_F(Watch, NamedLocksAndSharedStateInTheLineToType) {
-  for (const std::string name : {"hsperfdata_root/123", "s.db-shm", "lock.mdb", "data-lock"}) {
+  for (const std::string name :
+       {"hsperfdata_root/123", "s.db-shm", "lock.mdb", "data-lock", "__db.001"}) {
     const std::string state = directory_ / name;
     std::filesystem::create_directories(std::filesystem::path(state).parent_path());
     const Seen seen = watch({watched_program(), "shared_state", file_, state});

@@ -100,7 +100,8 @@ constexpr std::array kMeanings = {
             "requests of libaio go to the kernel past the preload face",
             "use pread() and pwrite() for this file"},
     Meaning{Sight::second_mapping, "second_mapping", Weight::cannot,
-            "a file has one atomic mapping at a time; the second one fails with EBUSY",
+            "a file has one atomic mapping at a time, until all of it is unmapped; the second one "
+            "fails with EBUSY",
             "use one mapping of the whole file, or mremap() to enlarge it"},
     Meaning{Sight::late_unmapping, "late_unmapping", Weight::but,
             "the file is mapped a second time while another thread is about to unmap the first "
@@ -423,7 +424,8 @@ bool needs_nothing(const FileFacts& file, std::vector<Remark>& remarks) {
   if (file.synchronisations.empty() && is_shared_state_by_name(file.path)) {
     remarks = {{kSharedState, Weight::note, 1, "",
                 "by its name this file holds locks or counters that processes share while they "
-                "run (a lock file, SQLite's -shm, LMDB's table of readers, the JVM's counters): it "
+                "run (a lock file, SQLite's -shm, LMDB's table of readers, Berkeley DB's regions, "
+                "the JVM's counters): it "
                 "need not survive a crash, and other processes must be able to map it",
                 "leave it out of --atomic"}};
     return true;

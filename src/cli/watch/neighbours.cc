@@ -24,6 +24,14 @@ bool is_log_ending(std::string_view ending, std::string_view but_not = {}) {
   return word != but_not && std::ranges::find(kLogWords, word) != kLogWords.end();
 }
 
+// Such as __db.001.
+bool is_region_of_berkeley_db(std::string_view name) {
+  constexpr std::string_view kStart = "__db.";
+  return name.starts_with(kStart) && name.size() > kStart.size() &&
+         std::ranges::all_of(name.substr(kStart.size()),
+                             [](unsigned char letter) { return std::isdigit(letter) != 0; });
+}
+
 }  // namespace
 
 Neighbour neighbour_of(const std::string& file, const std::string& beside) {
@@ -49,7 +57,7 @@ Neighbour neighbour_of(const std::string& file, const std::string& beside) {
 bool is_shared_state_by_name(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   return path.find("/hsperfdata_") != std::string::npos || name == "lock.mdb" ||
-         name.ends_with("-lock") || name.ends_with("-shm");
+         name.ends_with("-lock") || name.ends_with("-shm") || is_region_of_berkeley_db(name);
 }
 
 }  // namespace pawl::cli::watch
