@@ -99,10 +99,11 @@ void pawl_fase_call_indirect(const struct pawl_fase_function* function, uint32_t
                              const void* live_ins, const void* callee);
 
 /* Around what a function does that the kernel may call as a handler of a signal, with the address
- * that it returns to: in a handler the section that the signal interrupts is out of sight, and all
- * other calls are outside of it.  The second takes what the first has returned. */
+ * that it returns to: in a handler the section that the signal interrupts is out of sight, all
+ * other calls are outside of it, and what is stored is durable at once.  The second takes what the
+ * first has returned. */
 void* pawl_fase_handler_begin(const void* returns_to);
-void pawl_fase_handler_end(void* interrupted);
+void pawl_fase_handler_end(void* entered);
 
 /* --- memory -------------------------------------------------------------------------------- */
 

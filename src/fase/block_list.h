@@ -35,7 +35,7 @@ class BlockList {
 
  private:
   std::uint32_t count_ = 0;
-  std::array<std::uint64_t, kBlocksMax> entries_;
+  std::array<std::uint64_t, kBlocksMax> entries_{};
 };
 
 }  // namespace pawl::fase

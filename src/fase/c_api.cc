@@ -114,7 +114,7 @@ Result<FileOptions> understand(const pawl_fase_options* given) {
 // The file of the handle: that of this thread's recovery, or the open one.
 Result<File*> file_of(const pawl_fase* fase) {
   if (pawl::fase::is_forked_child()) return forked();
-  File* const file = Thread::current().file();
+  File* const file = Thread::current_file();
   if (file == nullptr || fase == nullptr ||
       reinterpret_cast<std::uint64_t>(fase) != file->address())
     return Status::failure(EINVAL, PAWL_ERROR_CLOSED,
@@ -131,10 +131,19 @@ int on_file(const pawl_fase* fase, Call call) {
   });
 }
 
+// What call() does with the blocks of the thread.
+template <class Call>
+auto with_blocks(Call call) {
+  Thread& thread = Thread::current().lent_to_handler();
+  auto outcome = call(thread);
+  thread.return_to_handler();
+  return outcome;
+}
+
 void* allocate(const pawl_fase* fase, std::size_t size, bool zeroed) {
   void* block = nullptr;
   on_file(fase, [&](File&) -> Status {
-    auto allocated = Thread::current().allocate(size, zeroed);
+    auto allocated = with_blocks([&](Thread& thread) { return thread.allocate(size, zeroed); });
     if (!allocated.ok()) return allocated.status();
     block = allocated.value();
     return {};
@@ -262,7 +271,7 @@ PAWL_PUBLIC int pawl_fase_free(pawl_fase* fase, void* block) {
     if (block == nullptr) return {};
     if (!file.holds(block))
       return Status::failure(EINVAL, PAWL_ERROR_WRONG_BLOCK, "the block is not in the file");
-    return Thread::current().free(block);
+    return with_blocks([&](Thread& thread) { return thread.free(block); });
   });
 }
 

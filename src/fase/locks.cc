@@ -80,7 +80,8 @@ Patience patience_of(bool only_try) { return only_try ? Patience::none : Patienc
 
 // Takes a lock: `really` does it where no recovery is.
 template <class Really>
-int take(Thread& thread, std::uint64_t lock, Patience patience, Really really) {
+int take(Thread& current, std::uint64_t lock, Patience patience, Really really) {
+  Thread& thread = current.lent_to_handler();
   thread.will_lock(lock);
   int outcome = 0;
   if (RecoveredFase* const recovered = thread.recovered()) {
@@ -93,6 +94,7 @@ int take(Thread& thread, std::uint64_t lock, Patience patience, Really really) {
     thread.add_lock(lock);
     thread.log_lock(LockStep::owns, lock);
   }
+  thread.return_to_handler();
   return outcome;
 }
 
@@ -109,6 +111,7 @@ int release(Thread& thread, std::uint64_t lock, const Site& site, ReleaseLock re
     outcome = thread.release_really(lock, really);
   }
   thread.fase_was_left();
+  thread.return_to_handler();
   return outcome;
 }
 

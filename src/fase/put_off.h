@@ -59,7 +59,7 @@ class PutOffReleases {
   const pawl_fase_function* function_ = nullptr;
   std::uint32_t region_ = 0;
   std::uint32_t entries_ = 0;
-  alignas(kWordBytes) std::array<std::byte, PAWL_FASE_LIVE_IN_BYTES_MAX> live_ins_;
+  alignas(kWordBytes) std::array<std::byte, PAWL_FASE_LIVE_IN_BYTES_MAX> live_ins_{};
 };
 
 }  // namespace pawl::fase

@@ -1,7 +1,11 @@
-// Signal handlers: the kernel calls them in the midst of a FASE, and of the run-time itself.
+// Signal handlers: the kernel calls them anywhere, also in the midst of a FASE, of the run-time
+// itself, or of malloc().
 //
 // What was compiled with sections asks the run-time at each step, which would answer for the FASE
-// that was interrupted: so that is out of sight for as long as the handler runs.
+// that was interrupted, and might change what it was about to change itself: so the thread's own
+// Thread is out of sight for as long as the handler runs.  Only where it is in no FASE a handler
+// gets it, for a FASE of its own or an allocation: POSIX lets it do that where it interrupts
+// nothing that is not async-signal-safe.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -28,27 +32,81 @@ constexpr std::array<std::uint8_t, 8> kReturnOfHandler = {0x93, 0x08, 0xb0, 0x08
 #error "what does a signal handler return to here?"
 #endif
 
+// Every call of a function that might be a handler comes here: the first bytes tell nearly all
+// apart, and there may be no more of them.
 bool is_return_of_handler(const void* address) {
   const auto* const code = static_cast<const std::uint8_t*>(address);
-  return std::equal(kReturnOfHandler.begin(), kReturnOfHandler.end(), code);
+  return std::mismatch(kReturnOfHandler.begin(), kReturnOfHandler.end(), code).first ==
+         kReturnOfHandler.end();
 }
 
 }  // namespace
 
+namespace pawl::fase {
+
+// Made with the program: a handler cannot make it.  Never destroyed, for the same reason.
+Thread& Thread::of_handlers() {
+  union Kept {
+    constexpr Kept() : thread(OfHandlers{}) {}
+    ~Kept() {}
+    Thread thread;
+  };
+  static constinit Kept kept;
+  return kept.thread;
+}
+
+bool Thread::enter_handler() {
+  Thread* const before = the_thread;
+  if (before == &of_handlers()) return false;
+  interrupted_thread = before;
+  the_thread = &of_handlers();
+  return true;
+}
+
+void Thread::leave_handler() {
+  // With a lock held it keeps what it was lent.
+  if (the_thread != &of_handlers() && the_thread != nullptr)
+    the_thread->is_lent_to_handler_ = false;
+  the_thread = interrupted_thread;
+}
+
+bool Thread::is_in_or_behind_fase() const {
+  return is_in_fase() || is_armed_ || has_ended_in_log_ || is_unsettled_ || recovered_ != nullptr;
+}
+
+Thread& Thread::lend() {
+  if (interrupted_thread != nullptr && interrupted_thread->is_in_or_behind_fase()) return *this;
+  the_thread = interrupted_thread;
+  interrupted_thread = &current();
+  interrupted_thread->is_lent_to_handler_ = true;
+  interrupted_thread->lines_.forget_hints();
+  return *interrupted_thread;
+}
+
+void Thread::end_loan() {
+  if (is_in_fase()) return;
+  is_lent_to_handler_ = false;
+  the_thread = &of_handlers();
+}
+
+Status Thread::check_not_in_handler() const {
+  if (!is_of_handlers_) return {};
+  return Status::failure(EBUSY, PAWL_ERROR_STILL_OPEN,
+                         "a signal handler cannot allocate or free while it interrupts a "
+                         "failure-atomic section; do it behind the section");
+}
+
+}  // namespace pawl::fase
+
 extern "C" {
 
 PAWL_PUBLIC void* pawl_fase_handler_begin(const void* returns_to) {
-  Thread* const interrupted = pawl::fase::the_thread;
-  // Outside of sections a handler does what it likes, as does what waits for signals only there.
-  if (interrupted == nullptr || !(interrupted->is_in_fase() || interrupted->is_armed()))
-    return nullptr;
-  if (!is_return_of_handler(returns_to)) return nullptr;
-  Thread::set_current(&Thread::of_handlers());
-  return interrupted;
+  if (!is_return_of_handler(returns_to) || !Thread::enter_handler()) return nullptr;
+  return pawl::fase::the_thread;
 }
 
-PAWL_PUBLIC void pawl_fase_handler_end(void* interrupted) {
-  if (interrupted != nullptr) Thread::set_current(static_cast<Thread*>(interrupted));
+PAWL_PUBLIC void pawl_fase_handler_end(void* entered) {
+  if (entered != nullptr) Thread::leave_handler();
 }
 
 }  // extern "C"

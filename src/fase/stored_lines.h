@@ -1,7 +1,11 @@
 // The lines that a thread stored to and has not flushed yet, each once.
+//
+// A signal handler may come in the midst of add() and take(), have hints forgotten, add lines of
+// its own and take all.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 
 #include "medium/cache_lines.h"
@@ -19,10 +23,19 @@ class StoredLines {
     if (slot == line) return true;
     if (count_ == kLinesMax) return false;
     slot = line;
-    lines_[count_++] = line;
+    // Once more after a handler has taken what was there: what it left is flushed once too often.
+    const std::size_t at = count_;
+    do {
+      lines_[at] = line;
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      count_ = at + 1;
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    } while (lines_[at] != line || count_ != at + 1);
     return true;
   }
   bool empty() const { return count_ == 0; }
+  // From now on each line is added, also one that was about to be.
+  void forget_hints() { slots_.fill(0); }
 
   // Calls flush(line) for each, and forgets them.
   template <class Flush>
@@ -38,7 +51,7 @@ class StoredLines {
   static constexpr std::size_t kSlots = 128;
 
   std::size_t count_ = 0;
-  std::array<std::uint64_t, kLinesMax> lines_;
+  std::array<std::uint64_t, kLinesMax> lines_{};
   std::array<std::uint64_t, kSlots> slots_{};
 };
 

@@ -16,10 +16,12 @@
 #include "fase/recovered_fase.h"
 #include "medium/fork_safe_lock.h"
 #include "medium/law.h"
+#include "medium/quiet_thread.h"
 
 namespace pawl::fase {
 
 constinit thread_local Thread* the_thread = nullptr;
+constinit thread_local Thread* interrupted_thread = nullptr;
 
 namespace {
 
@@ -53,7 +55,9 @@ Threads& threads() {
   return *made;
 }
 
+// A signal handler may take locks where it interrupts no section: it must not come in between.
 void end_of_thread(void* thread) {
+  const QuietSection quiet;
   auto* const of = static_cast<Thread*>(thread);
   // It ends with locks held: its FASE stays as it is, and so does its log.
   if (of->is_in_fase()) return;
@@ -76,7 +80,7 @@ bool is_forked_child() {
 void become_forked_child() {
   is_child = true;
   the_open_file = nullptr;
-  if (the_thread != nullptr) the_thread->forget_file();
+  Thread::forget_file_of_current();
 }
 
 void Counts::add(const Counts& other) {
@@ -134,6 +138,9 @@ std::span<const std::byte> Site::bytes() const {
 }
 
 Thread& Thread::make_current() {
+  // As in end_of_thread().
+  const QuietSection quiet;
+  if (the_thread != nullptr) return *the_thread;
   auto* const made = new Thread;
   Threads& all = threads();
   {
@@ -143,18 +150,6 @@ Thread& Thread::make_current() {
   ::pthread_setspecific(all.key, made);
   the_thread = made;
   return *made;
-}
-
-Thread& Thread::of_handlers() {
-  static auto* const made = new Thread(OfHandlers{});
-  return *made;
-}
-
-Status Thread::check_not_in_handler() const {
-  if (!is_of_handlers_) return {};
-  return Status::failure(EBUSY, PAWL_ERROR_STILL_OPEN,
-                         "a signal handler cannot allocate or free while it interrupts a "
-                         "failure-atomic section; do it behind the section");
 }
 
 void Thread::attach() {
@@ -183,6 +178,11 @@ void Thread::detach() {
   rehearsal_.reset();
   log_index_ = File::kNoLog;
   file_ = nullptr;
+}
+
+void Thread::forget_file_of_current() {
+  Thread* const thread = the_thread == &of_handlers() ? interrupted_thread : the_thread;
+  if (thread != nullptr) thread->forget_file();
 }
 
 void Thread::forget_file() {
@@ -351,7 +351,7 @@ void Thread::log_frame(const Site& site) {
 }
 
 void Thread::cut(const Site& site) {
-  if (!is_in_fase() || file() == nullptr || file()->is_unprotected()) return;
+  if (file() == nullptr || file()->is_unprotected()) return;
   reached(EventKind::cut, 0, &site);
   // Others may find what was allocated when a lock is released that was put off; and what is freed
   // in a long FASE can be used again before it ends, for it will not be taken back.
@@ -365,7 +365,6 @@ void Thread::cut(const Site& site) {
 }
 
 void Thread::call(const Site& site) {
-  if (!is_in_fase()) return;
   log_what_was_put_off();
   reached(EventKind::call, 0, &site);
   if (depth_ < kDepthMax) {
@@ -381,7 +380,6 @@ void Thread::call(const Site& site) {
 }
 
 void Thread::call_returned() {
-  if (!is_in_fase()) return;
   log_what_was_put_off();
   reached(EventKind::function_return, 0, nullptr);
   if (depth_ == 0) {
@@ -398,7 +396,7 @@ void Thread::call_returned() {
 
 void Thread::refuse(const pawl_fase_function* function, std::uint32_t line, const char* what,
                     bool even_unarmed) {
-  if (!is_in_fase() || (!is_armed_ && !even_unarmed)) return;
+  if (!is_armed_ && !even_unarmed) return;
   tell_refusal(function, line, what);
   // Nothing stands on the stack here that would have to be destroyed.
   if (recovered_ != nullptr) recovered_->leave();

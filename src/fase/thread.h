@@ -29,6 +29,8 @@ class Thread;
 // The calling thread's, once it has one.  Next to its registers: the run-time asks for it at each
 // of its calls.
 extern __attribute__((tls_model("initial-exec"))) constinit thread_local Thread* the_thread;
+// What the_thread was when the kernel called a signal handler, while that runs.
+extern __attribute__((tls_model("initial-exec"))) constinit thread_local Thread* interrupted_thread;
 
 // The file that is open; null: none.
 inline std::atomic<File*> the_open_file{nullptr};
@@ -70,14 +72,29 @@ class Thread {
  public:
   // The calling thread's.
   static Thread& current() { return the_thread != nullptr ? *the_thread : make_current(); }
+  // The same while it is in a FASE; else null.  Outside of FASEs nothing is made, locked or
+  // allocated for a question: a signal handler may ask.
+  static Thread* in_fase() {
+    return the_thread != nullptr && the_thread->is_in_fase() ? the_thread : nullptr;
+  }
+  static File* current_file() { return the_thread != nullptr ? the_thread->file() : open_file(); }
   // A thread of the recovery has another one for a while.
   static void set_current(Thread* thread) { the_thread = thread; }
 
-  // What a signal handler has for one while it interrupts a FASE: in none, and nothing of it
-  // changes, for all handlers share it.
-  static Thread& of_handlers();
+  // --- signal handlers, in signal_handlers.cc ---
+  // Between these two the calling thread has the Thread of handlers: in no FASE, and nothing of it
+  // changes, for all handlers share it.  False: it has that already.
+  static bool enter_handler();
+  static void leave_handler();
+  // For who takes a lock or allocates.  In a handler that interrupts no FASE the thread's own,
+  // until return_to_handler() is called outside of a FASE; else this one.
+  Thread& lent_to_handler() { return is_of_handlers_ ? lend() : *this; }
+  void return_to_handler() {
+    if (is_lent_to_handler_) [[unlikely]]
+      end_loan();
+  }
 
-  Thread() { of_handlers(); }  // so that a handler need not make it
+  constexpr Thread() = default;
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
@@ -88,8 +105,8 @@ class Thread {
   RecoveredFase* recovered() const { return recovered_; }
   // Gives its log back.  Not in a FASE.
   void detach();
-  // In a forked child.
-  void forget_file();
+  // In a forked child: of the calling thread.
+  static void forget_file_of_current();
 
   // --- the FASE ---
   bool is_in_fase() const { return lock_count_ > 0; }
@@ -128,12 +145,13 @@ class Thread {
   // Of undo: whether a FASE has ended that may still be undone, with others.
   bool is_unsettled() const { return is_unsettled_; }
 
+  // These in a FASE only.
   void cut(const Site& site);
   void call(const Site& site);
   void call_returned();
   std::uint32_t depth() const { return depth_; }
 
-  // What cannot be executed again was met.
+  // What cannot be executed again was met, in a FASE.
   void refuse(const pawl_fase_function* function, std::uint32_t line, const char* what,
               bool even_unarmed);
 
@@ -181,7 +199,7 @@ class Thread {
     std::uint32_t region = 0;
     FrameName name;  // once it is in the log
     std::uint32_t live_in_bytes = 0;
-    alignas(kWordBytes) std::array<std::byte, PAWL_FASE_LIVE_IN_BYTES_MAX> live_ins;
+    alignas(kWordBytes) std::array<std::byte, PAWL_FASE_LIVE_IN_BYTES_MAX> live_ins{};
   };
 
   // Of undo, in thread_undo.cc.
@@ -197,7 +215,11 @@ class Thread {
   void forget_undo_fase();
 
   struct OfHandlers {};
-  explicit Thread(OfHandlers) : is_of_handlers_(true) {}
+  constexpr explicit Thread(OfHandlers) : is_of_handlers_(true) {}
+  static Thread& of_handlers();
+  Thread& lend();
+  void end_loan();
+  bool is_in_or_behind_fase() const;
   Status check_not_in_handler() const;
 
   static Thread& make_current();
@@ -208,6 +230,7 @@ class Thread {
   bool can_put_off(std::uint64_t lock) const;
   void release_what_was_put_off();
 
+  void forget_file();
   void end_fase();
   void end_in_log();
   // A frame at the site, and before it all that was stored.  Durable on return.
@@ -260,6 +283,7 @@ class Thread {
   [[noreturn]] void end_program(const std::string& why) const;
 
   const bool is_of_handlers_ = false;
+  bool is_lent_to_handler_ = false;
   File* file_ = nullptr;  // that has the log
   std::uint32_t log_index_ = File::kNoLog;
   std::optional<Log> log_;

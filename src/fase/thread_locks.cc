@@ -118,7 +118,7 @@ int Thread::release_really(std::uint64_t lock, ReleaseLock really) {
 }
 
 void Thread::log_lock_of_justdo(LockStep step, std::uint64_t lock) {
-  if (recovered_ != nullptr) return;
+  if (recovered_ != nullptr || is_of_handlers_) return;
   attach();
   JustdoLocks(file_->scheme_log(log_index_), file_->memory()).put(step, lock);
   count_flushed(1);

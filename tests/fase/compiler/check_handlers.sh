@@ -1,5 +1,6 @@
 #!/bin/sh
-# check_handlers.sh WRAPPERS: a signal handler that interrupted a section ended the program.
+# check_handlers.sh WRAPPERS: a signal handler that interrupted a section ended the program, and so did one
+# that interrupted malloc() in no section.
 set -eu
 wrappers=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -25,4 +26,15 @@ for options in '-fpawl=ido -O2' '-fpawl=ido -O0' '-fpawl=justdo -O1' '-fpawl=und
   (ulimit -c 0; "$work/handlers" "$work/data" lock >"$work/said" 2>&1) &&
     fail "$options: a handler takes a lock in the midst of a section"
   grep -q 'a signal handler takes a lock' "$work/said" || fail "$options: without advice"
+done
+# In no section, where the thread allocates memory.
+"$wrappers/pawl-clang" -fpawl=none -O2 -Wall -Wextra -Werror -fno-builtin -c "$here/interrupted_malloc.c" \
+  -o "$work/malloc.o"
+for options in '-fpawl=ido -O2' '-fpawl=ido -O0' '-fpawl=justdo -O1' '-fpawl=undo -O2'; do
+  # shellcheck disable=SC2086  # they are words
+  "$wrappers/pawl-clang" $options -D_GNU_SOURCE -Wall -Wextra -Werror -pthread "$here/handlers_in_malloc.c" \
+    "$work/malloc.o" -o "$work/in_malloc"
+  rm -f "$work/data"
+  (ulimit -c 0; timeout 60 "$work/in_malloc" "$work/data" >"$work/said" 2>&1) ||
+    fail "$options: a handler that interrupts malloc() ends the program with $?"
 done
