@@ -1,7 +1,6 @@
 #!/usr/bin/python3
-"""copies.py PAWL DIRECTORY: copies that tools make of open files under pawl run.
+"""copies.py PAWL DIRECTORY: copies that tools make of open files under pawl run are files like any other.
 
-They are files like any other.
 Run by copies.sh.  Names what does not hold; the exit status is then 1.
 """
 
@@ -60,8 +59,8 @@ def make(path):
 
 def hold(path, glob="*.db"):
     make(path)
-    command = [PAWL, "run", "--atomic", glob, "--", "/usr/bin/python3", "-c", HOLDER, path]
-    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    holder = subprocess.Popen([PAWL, "run", "--atomic", glob, "--", "/usr/bin/python3", "-c", HOLDER, path],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     check(holder.stdout.readline() == b"holds\n", "the holder has " + path)
     check(MARK in os.listxattr(path), path + " is marked")
     return holder
@@ -88,8 +87,8 @@ def check_copy(path, how, has_comment=False):
 def own_copies():
     os.makedirs("own")
     make("own/own.db")
-    command = [PAWL, "run", "--atomic", "*.db", "--", "/usr/bin/python3", "-c", OWN]
-    done = subprocess.run(command, cwd="own", capture_output=True, text=True, timeout=60)
+    done = subprocess.run([PAWL, "run", "--atomic", "*.db", "--", "/usr/bin/python3", "-c", OWN], cwd="own",
+                          capture_output=True, text=True, timeout=60)
     check(done.returncode == 0, "a program copies its own: " + done.stderr)
     check_copy("own/copy2.db", "copy2", True)
     check_copy("copytree/own.db", "copytree", True)
@@ -114,8 +113,7 @@ def copies_by_tools():
             ("rsync -aX", True, "rsync -aX held/a.db @"),
             ("tar", False, "tar -C held -cf - a.db | tar -xOf - >@"),
             ("tar --xattrs", True, "tar --xattrs -C held -cf @.tar a.db && mkdir @.d && "
-                                   "tar --xattrs --xattrs-include='*' -C @.d -xf @.tar && "
-                                   "mv @.d/a.db @")):
+                                   "tar --xattrs --xattrs-include='*' -C @.d -xf @.tar && mv @.d/a.db @")):
         if shutil.which(command.split()[0]) is None:
             continue
         copy = "copy_%s.db" % name.replace(" ", "_").replace("<", "in")
@@ -133,8 +131,7 @@ def a_copy_of_what_no_glob_matches_keeps_its_mark():
     """Its contents are read beneath the other process's commits."""
     holder = hold("raw.other", "*.other")
     done = under_the_face("cp", "-a", "raw.other", "raw.copy")
-    check(done.returncode == 0 and MARK in os.listxattr("raw.copy"),
-          "a raw copy is marked: " + done.stderr)
+    check(done.returncode == 0 and MARK in os.listxattr("raw.copy"), "a raw copy is marked: " + done.stderr)
     let_go(holder)
 
 
