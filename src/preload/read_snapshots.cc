@@ -21,7 +21,6 @@
 #include "medium/named_medium.h"
 #include "medium/new_file.h"
 #include "preload/inside.h"
-#include "preload/lifecycle.h"
 #include "preload/patterns.h"
 #include "preload/real.h"
 #include "snapshot/committed_copy.h"
@@ -45,11 +44,11 @@ Result<Descriptor> make_file_for_copy(const std::string& path) {
 void copy_attributes(int from, int to) {
   std::vector<char> names(XATTR_LIST_MAX);
   const ssize_t length = real().flistxattr(from, names.data(), names.size());
-  if (length <= 0) return;
-  std::vector<char> value(XATTR_SIZE_MAX);
+  std::vector<char> value;
   for (const char* name = names.data(); name < names.data() + length;
        name += std::strlen(name) + 1) {
     if (std::strcmp(name, kMarkAttribute) == 0) continue;
+    value.resize(XATTR_SIZE_MAX);
     const ssize_t bytes = real().fgetxattr(from, name, value.data(), value.size());
     if (bytes >= 0) ::fsetxattr(to, name, value.data(), static_cast<std::size_t>(bytes), 0);
   }
@@ -87,28 +86,17 @@ std::unique_lock<ForkSafeLock> lock_copies() {
 void note_copy(const ShownCopy& made) {
   const auto guard = lock_copies();
   ShownCopies& shown = shown_copies();
-  const auto gone = std::ranges::find_if(shown.copies, [&](const ShownCopy& other) {
-    return other.copy.st_dev == made.copy.st_dev && other.copy.st_ino == made.copy.st_ino;
-  });
-  if (gone != shown.copies.end())
-    *gone = made;
-  else if (shown.copies.size() < kShownCopiesMax)
+  if (shown.copies.size() < kShownCopiesMax)
     shown.copies.push_back(made);
   else
     shown.copies[shown.next++ % kShownCopiesMax] = made;
   has_made_copies.store(true);
 }
 
-bool is_same_time(const timespec& one, const timespec& other) {
-  return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
-}
-
-// The number of a copy that is gone may be another file's by now.  Its times differ: a file system
-// may tell times of change that lie close together as one, but a copy has two, that of its contents
-// from its original.
+// The number of a copy that is gone may be another file's by now, whose time of change differs.
 bool is_same_file(const struct stat& one, const struct stat& other) {
   return one.st_dev == other.st_dev && one.st_ino == other.st_ino &&
-         is_same_time(one.st_ctim, other.st_ctim) && is_same_time(one.st_mtim, other.st_mtim);
+         one.st_ctim.tv_sec == other.st_ctim.tv_sec && one.st_ctim.tv_nsec == other.st_ctim.tv_nsec;
 }
 
 Result<Descriptor> copy_of(const NamedFile& file, int flags) {
@@ -128,10 +116,7 @@ Result<Descriptor> copy_of(const NamedFile& file, int flags) {
   if (!shown.valid()) return FailedCall{errno, "cannot open the copy of " + file.real_path};
   // For who finds the copy by its number; the owner is the reader.
   [[maybe_unused]] const int ignored = ::fchmod(into.descriptor(), file.status.st_mode & 0777);
-  const timespec times[] = {made.original.st_atim, made.original.st_mtim};
-  if (is_known && ::futimens(into.descriptor(), times) == 0 &&
-      real().fstat(into.descriptor(), &made.copy) == 0)
-    note_copy(made);
+  if (is_known && real().fstat(into.descriptor(), &made.copy) == 0) note_copy(made);
   return shown;
 }
 

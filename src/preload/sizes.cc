@@ -41,14 +41,13 @@ statx_timestamp to_statx(const timespec& time) {
 }
 
 void show_original(struct statx& status) {
-  constexpr unsigned kNeeded = STATX_NLINK | STATX_INO | STATX_CTIME | STATX_MTIME;
+  constexpr unsigned kNeeded = STATX_NLINK | STATX_INO | STATX_CTIME;
   if ((status.stx_mask & kNeeded) != kNeeded) return;
   struct stat copy{};
   copy.st_dev = makedev(status.stx_dev_major, status.stx_dev_minor);
   copy.st_ino = status.stx_ino;
   copy.st_nlink = status.stx_nlink;
   copy.st_ctim = {.tv_sec = status.stx_ctime.tv_sec, .tv_nsec = status.stx_ctime.tv_nsec};
-  copy.st_mtim = {.tv_sec = status.stx_mtime.tv_sec, .tv_nsec = status.stx_mtime.tv_nsec};
   const auto original = original_of_copy(copy);
   if (!original) return;
   status.stx_mask &= ~STATX_BTIME;

@@ -20,7 +20,7 @@
 
 #include "parts.h"
 
-enum { PAGE = 4096, ROUNDS = 500 };
+enum { PAGE = 4096 };
 
 static const char kOwn[] = "user.of_the_program";
 static const char kMark[] = "user.pawl";
@@ -151,17 +151,12 @@ static void check_same_as_the_name(int fd, const struct stat* named) {
   CHECK(wide.stx_mtime.tv_sec == named->st_mtim.tv_sec && wide.stx_size == PAGE);
 }
 
-static pid_t start_holding(const char* path) {
+static void a_reader_of_another_process_s_file_took_it_for_replaced(void) {
+  const char* path = in_directory("held.atomic");
   close(make_file(path));
   const pid_t holder = start("hold", path);
   int status = 0;
   CHECK(waitpid(holder, &status, WUNTRACED) == holder && WIFSTOPPED(status));
-  return holder;
-}
-
-static void a_reader_of_another_process_s_file_took_it_for_replaced(void) {
-  const char* path = in_directory("held.atomic");
-  const pid_t holder = start_holding(path);
   struct stat named;
   CHECK(stat(path, &named) == 0);
   check_only_own_by_name(path);
@@ -184,33 +179,6 @@ static void a_reader_of_another_process_s_file_took_it_for_replaced(void) {
   check_only_own_by_name(path);
 }
 
-static ino_t inode_of(int fd) {
-  struct stat status;
-  CHECK(fstat(fd, &status) == 0);
-  return status.st_ino;
-}
-
-static void the_number_of_a_copy_that_is_gone_showed_its_original(void) {
-  const char* const paths[] = {in_directory("one.atomic"), in_directory("other.atomic")};
-  const pid_t holders[] = {start_holding(paths[0]), start_holding(paths[1])};
-  int wrong = 0;
-  for (int i = 0; i < ROUNDS; ++i) {
-    struct stat named;
-    CHECK(stat(paths[i % 2], &named) == 0);
-    const int fd = open(paths[i % 2], O_RDONLY);
-    wrong += inode_of(fd) != named.st_ino;
-    close(fd);
-    const int nameless = open(directory, O_TMPFILE | O_RDWR, 0600);
-    wrong += inode_of(nameless) == named.st_ino;
-    close(nameless);
-  }
-  CHECK(wrong == 0);
-  for (int i = 0; i < 2; ++i) {
-    kill(holders[i], SIGCONT);
-    CHECK(status_of(holders[i]) == 0);
-  }
-}
-
 static int do_part(const char* what, const char* file) {
   return map_and_end(file, strcmp(what, "kill") == 0 ? SIGKILL : SIGSTOP);
 }
@@ -219,7 +187,6 @@ static void all_cases(void) {
   a_copy_with_attributes_got_the_mark_of_the_open_file();
   a_file_that_a_kill_left_showed_its_mark_before_it_was_opened();
   a_reader_of_another_process_s_file_took_it_for_replaced();
-  the_number_of_a_copy_that_is_gone_showed_its_original();
 }
 
 int main(int count, char** arguments) {
