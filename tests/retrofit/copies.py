@@ -135,29 +135,6 @@ def a_copy_of_what_no_glob_matches_keeps_its_mark():
     let_go(holder)
 
 
-def what_a_kill_left_recovers_where_attributes_are_copied():
-    """By tools without the face, which see journals and marks; without the marks it is refused."""
-    os.makedirs("killed")
-    holder = hold("killed/a.db")
-    holder.kill()
-    holder.communicate()
-    for name, command in (("cp_-a", "cp -a killed/. @"), ("rsync_-aX", "rsync -aX killed/ @"),
-                          ("tar", "tar --xattrs -C killed -cf - . | tar --xattrs -C @ -xf -")):
-        if shutil.which(command.split()[0]) is None:
-            continue
-        tree = "tree_" + name
-        os.mkdir(tree)
-        subprocess.run(["sh", "-c", command.replace("@", tree)], check=True)
-        check(sorted(os.listdir(tree)) == ["a.db", "a.db.pawl"], name + " takes the journal")
-        recovered = under_the_face("cat", tree + "/a.db")
-        check(recovered.returncode == 0, name + " of what a kill left recovers: " + recovered.stderr)
-        check_copy(tree + "/a.db", name + " of what a kill left")
-    os.mkdir("tree_plain")
-    subprocess.run(["sh", "-c", "cp killed/* tree_plain"], check=True)
-    refused = under_the_face("cat", "tree_plain/a.db")
-    check(refused.returncode != 0, "without the mark it is refused")
-
-
 def mv_between_file_systems():
     """The copy is made; the original stays, for it cannot be removed beside its writer."""
     other = os.environ.get("TMPDIR", "/tmp")
@@ -188,7 +165,6 @@ def main():
     own_copies()
     copies_by_tools()
     a_copy_of_what_no_glob_matches_keeps_its_mark()
-    what_a_kill_left_recovers_where_attributes_are_copied()
     mv_between_file_systems()
     return 1 if failures else 0
 
