@@ -12,9 +12,8 @@
 #   memory_wrappers.cc, descriptor_wrappers.cc
 #                       wrappers of the calls on memory, of those that open libraries, and of those
 #                       that close all descriptors; the preload face brings its own
-#   kernel_stores_*.cc  wrappers of the system calls that store into memory (io: read, stat, getxattr
-#                       and their kin, other: the rest); the preload face brings its own for the first
-#                       kind
+#   kernel_stores_*.cc  wrappers of the system calls that store into memory (io: read and its kin,
+#                       other: the rest); the preload face brings its own for the first kind
 
 file(GLOB PAWL_CORE_SOURCES CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/src/medium/*.cc ${PROJECT_SOURCE_DIR}/src/track/*.cc

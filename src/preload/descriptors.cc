@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 
 #include <array>
 #include <cerrno>
@@ -64,7 +65,7 @@ Status after_open(int descriptor) {
   if (real().fstat(descriptor, &file.status) != 0 || !S_ISREG(file.status.st_mode)) return {};
   auto path = path_of_descriptor(descriptor);
   if (!path.ok()) {
-    if (real().fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0) return {};
+    if (fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0) return {};
     return path.status().with_text(path.status().text() +
                                    ", and it carries Pawl's mark: its journal may hold commits");
   }

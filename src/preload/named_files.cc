@@ -1,6 +1,7 @@
 #include "preload/named_files.h"
 
 #include <fcntl.h>
+#include <sys/xattr.h>
 
 #include <cerrno>
 #include <climits>
@@ -67,7 +68,7 @@ bool has_a_place(const struct stat& status) {
 bool is_no_concern(const std::string& name, bool follow_links, const struct stat& status) {
   if (table::of_inode(status.st_dev, status.st_ino) != nullptr) return false;
   if (S_ISDIR(status.st_mode)) return table::is_empty();
-  const auto get = follow_links ? real().getxattr : real().lgetxattr;
+  const auto get = follow_links ? getxattr : lgetxattr;
   return get(name.c_str(), kMarkAttribute, nullptr, 0) < 0 &&
          (errno == ENODATA || errno == EOPNOTSUPP);
 }
@@ -130,7 +131,7 @@ Result<std::string> path_to_be(int directory, const char* path) {
 
 bool concerns_us(const std::string& real_path) {
   return matches_a_pattern(real_path) ||
-         real().getxattr(real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0;
+         getxattr(real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0;
 }
 
 Status recover_before_use(const NamedFile& file, bool is_only_read) {

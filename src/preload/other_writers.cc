@@ -1,6 +1,7 @@
 #include "preload/other_writers.h"
 
 #include <pthread.h>
+#include <sys/xattr.h>
 
 #include <array>
 #include <atomic>
@@ -63,7 +64,7 @@ Status check_no_other_writer(int descriptor) {
   if (!may_have_other_writer(descriptor)) return {};
   // A writer marks its file before its first commit, where there can be marks: mostly one call
   // tells.
-  if (real().fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0 && errno == ENODATA) return {};
+  if (::fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0 && errno == ENODATA) return {};
   if (!in_own_process()) return {};
   struct stat status{};
   if (real().fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return {};

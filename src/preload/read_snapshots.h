@@ -4,11 +4,7 @@
 
 #include "preload/interpose.h"
 
-#include <sys/stat.h>
-
-#include <cstddef>
 #include <functional>
-#include <optional>
 
 #include "medium/status.h"
 #include "preload/named_files.h"
@@ -28,13 +24,5 @@ Result<int> open_committed(const std::function<Result<std::optional<NamedFile>>(
 
 // Whether open_committed() would make a copy of the file, if it is opened for reading.
 bool is_written_elsewhere(const NamedFile& file);
-
-// Copies of which is known what they are copies of: the last ones.
-inline constexpr std::size_t kShownCopiesMax = 4096;
-
-// The file that a copy which open_committed() made in this process shows, as it was then; empty: it
-// is no such copy.  Programs compare what a descriptor and what a name tell, to find out whether
-// the file was replaced.
-std::optional<struct stat> original_of_copy(const struct stat& copy);
 
 }  // namespace pawl::preload

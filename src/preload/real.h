@@ -24,7 +24,6 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -55,8 +54,7 @@ namespace pawl::preload {
   X(closefrom) X(dup) X(dup2) X(dup3) X(fcntl) X(flock) X(lockf) X(unlink) X(unlinkat) X(remove) \
   X(rename) X(renameat) X(renameat2) X(fopen) X(fdopen) X(freopen) X(fclose) X(execve) X(execvpe) \
   X(fexecve) X(execveat) X(posix_spawn) X(posix_spawnp) X(_exit) X(pthread_create) X(dlopen) X(dlmopen) X(vdprintf) \
-  X(__vdprintf_chk) X(opendir) X(fdopendir) X(readdir) X(readdir64_r) X(glob) X(getxattr) \
-  X(lgetxattr) X(fgetxattr) X(listxattr) X(llistxattr) X(flistxattr)
+  X(__vdprintf_chk) X(opendir) X(fdopendir) X(readdir) X(readdir64_r) X(glob)
 // clang-format on
 
 #pragma GCC diagnostic push

@@ -1,18 +1,15 @@
-// The size of a file: as this process sees it for a tracked one, durable with the next commit.  And
-// of a copy that is read in the place of a file: which that is.
+// The size of a file: as this process sees it for a tracked one, durable with the next commit.
 #include "preload/interpose.h"
 
 #include <sys/sysmacros.h>
 
 #include <cerrno>
-#include <cstdint>
 
 #include "preload/contents.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/named_files.h"
-#include "preload/read_snapshots.h"
 #include "preload/real.h"
 #include "preload/with_tracked.h"
 #include "track/kernel_store_guard.h"
@@ -21,47 +18,10 @@ namespace pawl::preload {
 namespace {
 
 int corrected(int outcome, struct stat* status) {
-  if (outcome != 0 || !S_ISREG(status->st_mode)) return outcome;
-  if (const auto size = size_of_tracked(status->st_dev, status->st_ino)) {
-    status->st_size = *size;
-  } else if (auto original = original_of_copy(*status)) {
-    original->st_size = status->st_size;
-    original->st_blocks = status->st_blocks;
-    original->st_blksize = status->st_blksize;
-    *status = *original;
+  if (outcome == 0 && S_ISREG(status->st_mode)) {
+    if (const auto size = size_of_tracked(status->st_dev, status->st_ino)) status->st_size = *size;
   }
   return outcome;
-}
-
-statx_timestamp to_statx(const timespec& time) {
-  statx_timestamp made{};
-  made.tv_sec = time.tv_sec;
-  made.tv_nsec = static_cast<std::uint32_t>(time.tv_nsec);
-  return made;
-}
-
-void show_original(struct statx& status) {
-  constexpr unsigned kNeeded = STATX_NLINK | STATX_INO | STATX_CTIME;
-  if ((status.stx_mask & kNeeded) != kNeeded) return;
-  struct stat copy{};
-  copy.st_dev = makedev(status.stx_dev_major, status.stx_dev_minor);
-  copy.st_ino = status.stx_ino;
-  copy.st_nlink = status.stx_nlink;
-  copy.st_ctim = {.tv_sec = status.stx_ctime.tv_sec, .tv_nsec = status.stx_ctime.tv_nsec};
-  const auto original = original_of_copy(copy);
-  if (!original) return;
-  status.stx_mask &= ~STATX_BTIME;
-  status.stx_btime = {};
-  status.stx_dev_major = major(original->st_dev);
-  status.stx_dev_minor = minor(original->st_dev);
-  status.stx_ino = original->st_ino;
-  status.stx_mode = static_cast<std::uint16_t>(original->st_mode);
-  status.stx_nlink = static_cast<std::uint32_t>(original->st_nlink);
-  status.stx_uid = original->st_uid;
-  status.stx_gid = original->st_gid;
-  status.stx_atime = to_statx(original->st_atim);
-  status.stx_mtime = to_statx(original->st_mtim);
-  status.stx_ctime = to_statx(original->st_ctim);
 }
 
 // On this platform the two are one layout under two names.
@@ -204,8 +164,6 @@ PAWL_INTERPOSE int statx(int directory, const char* path, int flags, unsigned ma
     const dev_t device = makedev(status->stx_dev_major, status->stx_dev_minor);
     if (const auto size = size_of_tracked(device, status->stx_ino))
       status->stx_size = static_cast<std::uint64_t>(*size);
-    else
-      show_original(*status);
   }
   PAWL_RETURN(outcome);
 }

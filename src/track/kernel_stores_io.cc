@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "track/guarded_vectors.h"
@@ -28,8 +27,7 @@ using pawl::KernelStoreGuard;
 #define PAWL_WRAPPED(X) \
   X(read) X(__read_chk) X(pread) X(pread64) X(__pread_chk) X(__pread64_chk) X(readv) X(preadv) \
   X(preadv64) X(preadv2) X(preadv64v2) X(stat) X(stat64) X(lstat) X(lstat64) X(fstat) X(fstat64) \
-  X(fstatat) X(fstatat64) X(statx) X(getxattr) X(lgetxattr) X(fgetxattr) X(listxattr) \
-  X(llistxattr) X(flistxattr)
+  X(fstatat) X(fstatat64) X(statx)
 // clang-format on
 PAWL_DEFINE_NEXT_FUNCTIONS(PAWL_WRAPPED)
 
@@ -124,32 +122,4 @@ PAWL_WRAPPER int statx(int directory, const char* path, int flags, unsigned mask
                        struct statx* status) noexcept {
   const KernelStoreGuard guard(status, sizeof *status);
   return next().statx(directory, path, flags, mask, status);
-}
-
-PAWL_WRAPPER ssize_t getxattr(const char* path, const char* name, void* value,
-                              size_t size) noexcept {
-  KernelStoreGuard guard(value, size);
-  return guard.stored(next().getxattr(path, name, value, size));
-}
-PAWL_WRAPPER ssize_t lgetxattr(const char* path, const char* name, void* value,
-                               size_t size) noexcept {
-  KernelStoreGuard guard(value, size);
-  return guard.stored(next().lgetxattr(path, name, value, size));
-}
-PAWL_WRAPPER ssize_t fgetxattr(int descriptor, const char* name, void* value,
-                               size_t size) noexcept {
-  KernelStoreGuard guard(value, size);
-  return guard.stored(next().fgetxattr(descriptor, name, value, size));
-}
-PAWL_WRAPPER ssize_t listxattr(const char* path, char* list, size_t size) noexcept {
-  KernelStoreGuard guard(list, size);
-  return guard.stored(next().listxattr(path, list, size));
-}
-PAWL_WRAPPER ssize_t llistxattr(const char* path, char* list, size_t size) noexcept {
-  KernelStoreGuard guard(list, size);
-  return guard.stored(next().llistxattr(path, list, size));
-}
-PAWL_WRAPPER ssize_t flistxattr(int descriptor, char* list, size_t size) noexcept {
-  KernelStoreGuard guard(list, size);
-  return guard.stored(next().flistxattr(descriptor, list, size));
 }

@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include <csignal>
 #include <cstdio>
@@ -49,8 +50,9 @@ using pawl::KernelStoreGuard;
   X(readlinkat) X(__readlink_chk) X(__readlinkat_chk) X(getcwd) X(__getcwd_chk) X(poll) \
   X(__poll_chk) X(ppoll) X(select) X(pselect) X(epoll_wait) X(epoll_pwait) X(accept) X(accept4) \
   X(getsockname) X(getpeername) X(getsockopt) X(socketpair) X(pipe) X(pipe2) X(wait) X(waitpid) \
-  X(wait4) X(waitid) X(uname) X(sysinfo) X(statfs) X(statfs64) X(fstatfs) X(fstatfs64) \
-  X(process_vm_readv) X(getrusage)
+  X(wait4) X(waitid) X(uname) X(sysinfo) X(statfs) X(statfs64) X(fstatfs) X(fstatfs64) X(getxattr) \
+  X(lgetxattr) X(fgetxattr) X(listxattr) X(llistxattr) X(flistxattr) X(process_vm_readv) \
+  X(getrusage)
 // clang-format on
 PAWL_DEFINE_NEXT_FUNCTIONS(PAWL_WRAPPED)
 
@@ -326,6 +328,33 @@ PAWL_WRAPPER int fstatfs(int descriptor, struct statfs* status) noexcept {
 PAWL_WRAPPER int fstatfs64(int descriptor, struct statfs64* status) noexcept {
   const KernelStoreGuard guard(status, sizeof *status);
   return next().fstatfs64(descriptor, status);
+}
+PAWL_WRAPPER ssize_t getxattr(const char* path, const char* name, void* value,
+                              size_t size) noexcept {
+  KernelStoreGuard guard(value, size);
+  return guard.stored(next().getxattr(path, name, value, size));
+}
+PAWL_WRAPPER ssize_t lgetxattr(const char* path, const char* name, void* value,
+                               size_t size) noexcept {
+  KernelStoreGuard guard(value, size);
+  return guard.stored(next().lgetxattr(path, name, value, size));
+}
+PAWL_WRAPPER ssize_t fgetxattr(int descriptor, const char* name, void* value,
+                               size_t size) noexcept {
+  KernelStoreGuard guard(value, size);
+  return guard.stored(next().fgetxattr(descriptor, name, value, size));
+}
+PAWL_WRAPPER ssize_t listxattr(const char* path, char* list, size_t size) noexcept {
+  KernelStoreGuard guard(list, size);
+  return guard.stored(next().listxattr(path, list, size));
+}
+PAWL_WRAPPER ssize_t llistxattr(const char* path, char* list, size_t size) noexcept {
+  KernelStoreGuard guard(list, size);
+  return guard.stored(next().llistxattr(path, list, size));
+}
+PAWL_WRAPPER ssize_t flistxattr(int descriptor, char* list, size_t size) noexcept {
+  KernelStoreGuard guard(list, size);
+  return guard.stored(next().flistxattr(descriptor, list, size));
 }
 PAWL_WRAPPER ssize_t process_vm_readv(pid_t process, const iovec* local, unsigned long local_count,
                                       const iovec* remote, unsigned long remote_count,
