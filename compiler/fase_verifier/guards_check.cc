@@ -66,6 +66,9 @@ class GuardSearch {
         }
         return true;
       }
+      // If there is a frame, what follows is in vain.
+      case AbiCall::kRefuse:
+        return (way.mark & kArmed) != 0;
       // No section, and so no frame, goes on behind these.
       case AbiCall::kReleaseLast:
       case AbiCall::kWait:
@@ -171,7 +174,8 @@ bool is_for_frames_only(const llvm::Value& pointer) {
 // True of what is read of a variable of the program to be stored into such again, and for nothing
 // else: in recovery it reads what is there, and what it stores goes nowhere.
 bool stays_volatile(const llvm::Instruction& instruction, const Access& read) {
-  if (!llvm::isa<llvm::LoadInst>(instruction)) return false;
+  const bool is_update = llvm::isa<llvm::AtomicRMWInst>(instruction);
+  if (!is_update && !llvm::isa<llvm::LoadInst>(instruction)) return false;
   if (!is_variable(read.pointer)) return false;
   llvm::SmallVector<const llvm::Instruction*, 8> values{&instruction};
   for (unsigned i = 0; i < values.size(); ++i) {

@@ -2,6 +2,7 @@
  * no section changes: by an index, by an address that was chosen, in other functions.  With
  * -DIN_MAIN no caller can be in a section, and what is small is inlined into main(). */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,9 @@ static long acked[kCount], scanned[kCount];
 long* handed_out = scanned; /* others may store there, outside of sections */
 static double shares[kCount];
 static __thread long of_thread[kCount];
+static _Atomic long together[kCount];
+static char text[64];
+static size_t lengths[kCount];
 static struct {
   struct {
     struct {
@@ -41,6 +45,7 @@ static void remember(long value) {
   for (int i = 0; i < kCount; ++i) {
     acked[i] = handed_out[i] = value + i;
     shares[i] = (double)value / 2;
+    together[i] = value;
     for (int k = 0; k < 2; ++k) deep[k].b[k].c.d[k].e.numbers[i][k] = value;
   }
 }
@@ -128,6 +133,38 @@ OPERATION void count_deep(int n) {
   }
 }
 
+OPERATION void count_for_all_threads(int n) {
+  ++together[n];
+  put(1);
+  ++together[n];
+  if (atomic_fetch_add(&together[n], 3) > 70) acked[n] = together[n];
+  put(2);
+}
+
+OPERATION void write_text(int n) {
+  put(1);
+  snprintf(text, sizeof text, "%ld", acked[n]);
+  lengths[n] = strlen(text);
+  memcpy(text + 20 * n, &acked[n], 3);
+  const long length = (long)lengths[n];
+  put(length);
+}
+
+/* Without optimisation the branch stays. */
+OPERATION void take_no_dead_branch(int n) {
+  for (unsigned i = 0; i < 2; ++i) {
+    pthread_mutex_lock(&data->lock);
+    if ((i == 6 ? i : 7) % 2 == 0) {
+      pthread_mutex_lock(&data->other);
+      data->sum += n;
+      pthread_mutex_unlock(&data->other);
+      memcpy(data->list, data->list + 4, i);
+    }
+    data->put++;
+    pthread_mutex_unlock(&data->lock);
+  }
+}
+
 static struct data* make(long sum) {
   pawl_fase_begin();
   struct data* made = pawl_fase_calloc(NULL, 1, sizeof *made);
@@ -153,7 +190,7 @@ OPERATION void make_and_scan(int n) {
 static void one(unsigned number) {
   const int n = (int)number % kCount;
   remember((long)number);
-  switch (number % 9u) {
+  switch (number % 11u) {
     case 0:
       add_twice_and_count(n);
       break;
@@ -178,7 +215,14 @@ static void one(unsigned number) {
     case 7:
       make_and_scan(n);
       break;
+    case 8:
+      count_for_all_threads(n);
+      break;
+    case 9:
+      take_no_dead_branch(n);
+      break;
     default:
+      write_text(n);
       break;
   }
 }
@@ -186,7 +230,7 @@ static void one(unsigned number) {
 #ifdef IN_MAIN
 int main(int number, char** arguments) {
   forget_volatile = forget;
-  if (arguments != NULL) return run_operations_in_main(36);
+  if (arguments != NULL) return run_operations_in_main(44);
   one((unsigned)number);
   return 0;
 }
@@ -194,6 +238,6 @@ int main(int number, char** arguments) {
 void operation(unsigned number) { one(number); }
 int main(void) {
   forget_volatile = forget;
-  return run_operations(36);
+  return run_operations(44);
 }
 #endif
