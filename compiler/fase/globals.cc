@@ -3,10 +3,12 @@
 #include "accesses.h"
 #include "callees.h"
 #include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
+#include "locks.h"
 
 namespace pawl::compiler::fase {
 namespace {
@@ -122,8 +124,8 @@ LiveGlobals::LiveGlobals(const llvm::Function& function, const KeptGlobals& kept
     changed = false;
     for (const llvm::BasicBlock* block : llvm::post_order(&function)) {
       Set read = read_at_end_[block];
-      for (const llvm::Instruction& instruction : *block) {
-        if (const auto found = kept.read_of(instruction)) read.insert(*found);
+      for (const llvm::Instruction& instruction : llvm::reverse(*block)) {
+        step_backwards(instruction, read);
       }
       for (const llvm::BasicBlock* before : llvm::predecessors(block)) {
         Set& known = read_at_end_[before];
@@ -138,11 +140,17 @@ LiveGlobals::LiveGlobals(const llvm::Function& function, const KeptGlobals& kept
 std::vector<GlobalValueRead> LiveGlobals::after(const llvm::Instruction& instruction) const {
   const auto at_end = read_at_end_.find(instruction.getParent());
   Set read = at_end == read_at_end_.end() ? Set() : at_end->second;
-  for (const llvm::Instruction* later = instruction.getNextNode(); later != nullptr;
-       later = later->getNextNode()) {
-    if (const auto found = kept_.read_of(*later)) read.insert(*found);
+  for (const llvm::Instruction& later : llvm::reverse(*instruction.getParent())) {
+    if (&later == &instruction) break;
+    step_backwards(later, read);
   }
   return {read.begin(), read.end()};
+}
+
+void LiveGlobals::step_backwards(const llvm::Instruction& instruction, Set& read) const {
+  // What comes behind is never resumed.
+  if (ends_all_sections(instruction)) read.clear();
+  if (const auto found = kept_.read_of(instruction)) read.insert(*found);
 }
 
 }  // namespace pawl::compiler::fase

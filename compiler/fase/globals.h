@@ -38,6 +38,8 @@ class LiveGlobals {
  private:
   using Set = llvm::SmallSetVector<GlobalValueRead, 4>;
 
+  void step_backwards(const llvm::Instruction& instruction, Set& read) const;
+
   const KeptGlobals& kept_;
   std::map<const llvm::BasicBlock*, Set> read_at_end_;
 };

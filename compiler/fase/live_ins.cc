@@ -10,6 +10,7 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Support/MathExtras.h"
+#include "locks.h"
 #include "run_time_calls.h"
 
 namespace pawl::compiler::fase {
@@ -79,8 +80,7 @@ Liveness::Liveness(llvm::Function& function, const KeptGlobals& kept)
     for (const llvm::BasicBlock* block : llvm::post_order(&function)) {
       llvm::BitVector live = at_end(*block);
       for (const llvm::Instruction& instruction : llvm::reverse(*block)) {
-        if (const std::optional<unsigned> own = number(&instruction)) live.reset(*own);
-        if (!llvm::isa<llvm::PHINode>(instruction)) use(live, instruction);
+        step_backwards(live, instruction);
       }
       llvm::BitVector& known = at_begin_[block];
       if (live == known) continue;
@@ -93,6 +93,13 @@ Liveness::Liveness(llvm::Function& function, const KeptGlobals& kept)
 std::optional<unsigned> Liveness::number(const llvm::Value* value) const {
   const auto found = numbers_.find(value);
   return found == numbers_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void Liveness::step_backwards(llvm::BitVector& live, const llvm::Instruction& instruction) const {
+  // What comes behind is never resumed.
+  if (ends_all_sections(instruction)) live.reset();
+  if (const std::optional<unsigned> own = number(&instruction)) live.reset(*own);
+  if (!llvm::isa<llvm::PHINode>(instruction)) use(live, instruction);
 }
 
 void Liveness::use(llvm::BitVector& live, const llvm::Instruction& instruction) const {
@@ -117,9 +124,11 @@ LiveIns Liveness::after(const llvm::Instruction& instruction, const llvm::Value&
   const llvm::BasicBlock& block = *instruction.getParent();
   llvm::BitVector live = at_end(block);
   for (const llvm::Instruction& later : llvm::reverse(block)) {
-    if (const std::optional<unsigned> own = number(&later)) live.reset(*own);
-    if (&later == &instruction) break;
-    use(live, later);
+    if (&later == &instruction) {
+      if (const std::optional<unsigned> own = number(&later)) live.reset(*own);
+      break;
+    }
+    step_backwards(live, later);
   }
   if (const std::optional<unsigned> known = number(&other)) live.reset(*known);
   LiveIns found = collect(std::move(live));

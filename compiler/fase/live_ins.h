@@ -34,6 +34,7 @@ class Liveness {
   LiveIns after(const llvm::Instruction& instruction, const llvm::Value& other) const;
 
  private:
+  void step_backwards(llvm::BitVector& live, const llvm::Instruction& instruction) const;
   void use(llvm::BitVector& live, const llvm::Instruction& instruction) const;
   // Live at the end of the block, for the uses of its successors.
   llvm::BitVector at_end(const llvm::BasicBlock& block) const;

@@ -11,6 +11,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
+#include "locks.h"
 
 namespace pawl::compiler::fase {
 namespace {
@@ -102,6 +103,8 @@ void LiveLocals::step_forwards(const llvm::Instruction& instruction, Set& writte
 }
 
 void LiveLocals::step_backwards(const llvm::Instruction& instruction, Set& read) const {
+  // What comes behind is never resumed.
+  if (ends_all_sections(instruction)) read.clear();
   const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
   if (intrinsic != nullptr && intrinsic->isLifetimeStartOrEnd()) {
     read.remove(variable_of(intrinsic->getArgOperand(1)));

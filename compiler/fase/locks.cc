@@ -3,6 +3,7 @@
 #include <array>
 
 #include "diagnostics.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Instructions.h"
@@ -167,6 +168,20 @@ llvm::CallInst* replace_lock_call(llvm::CallBase& call, std::optional<RegionArgu
   }
   call.eraseFromParent();
   return replacement;
+}
+
+bool ends_all_sections(const llvm::Instruction& instruction) {
+  const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+  const llvm::Function* callee = call == nullptr ? nullptr : call->getCalledFunction();
+  if (callee == nullptr) return false;
+  const bool is_release = llvm::any_of(kLockFunctions, [&](const LockFunction& function) {
+    return function.operation == LockOperation::kRelease &&
+           callee->getName() == function.replacement;
+  });
+  if (!is_release) return false;
+  constexpr unsigned kFunctionFromEnd = 3;  // of the region's arguments, which come last
+  return llvm::isa<llvm::ConstantPointerNull>(
+      call->getArgOperand(call->arg_size() - kFunctionFromEnd));
 }
 
 void refuse_other_locks(llvm::Module& module) {

@@ -41,6 +41,9 @@ struct RegionArguments {
 // certain.  Returns the new call; the old one is gone.
 llvm::CallInst* replace_lock_call(llvm::CallBase& call, std::optional<RegionArguments> region);
 
+// True of what became of a release behind which there is no section: what is resumed ends there.
+bool ends_all_sections(const llvm::Instruction& instruction);
+
 // Errors for what the run-time cannot do: other functions of these locks, and their addresses
 // taken.
 void refuse_other_locks(llvm::Module& module);

@@ -14,6 +14,7 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/ValueHandle.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/InstSimplifyPass.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
@@ -35,6 +36,9 @@ void promote_variables(llvm::Function& function, llvm::FunctionAnalysisManager& 
   llvm::EarlyCSEPass().run(function, analyses);
   forget();
   llvm::SimplifyCFGPass().run(function, analyses);
+  forget();
+  // Else branches stay whose conditions are constants, and do not look so.
+  llvm::InstSimplifyPass().run(function, analyses);
   forget();
 }
 

@@ -15,6 +15,7 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/Local.h"
 #include "llvm/Transforms/Utils/PromoteMemToReg.h"
+#include "locks.h"
 
 namespace pawl::compiler::fase {
 namespace {
@@ -39,6 +40,7 @@ class ResumeForm {
     make_entry();
     remove_arguments_list();
     replace_returns();
+    end_with_sections();
     copy->eraseFromParent();
     llvm::removeUnreachableBlocks(*resume_);
     llvm::DominatorTree dominators(*resume_);
@@ -248,6 +250,20 @@ class ResumeForm {
       }
       builder.CreateRetVoid();
       end->eraseFromParent();
+    }
+  }
+
+  // Behind the end of all sections nothing is resumed: a thread of the recovery does not come back
+  // from there, or has not held the lock, and then its section cannot be finished.
+  void end_with_sections() {
+    std::vector<llvm::Instruction*> ends;
+    for (llvm::Instruction& instruction : llvm::instructions(resume_)) {
+      if (ends_all_sections(instruction)) ends.push_back(&instruction);
+    }
+    for (llvm::Instruction* end : ends) {
+      llvm::SplitBlock(end->getParent(), end->getNextNode());
+      llvm::ReplaceInstWithInst(end->getParent()->getTerminator(),
+                                llvm::ReturnInst::Create(context_));
     }
   }
 

@@ -4,6 +4,7 @@
 #include "llvm/IR/Dominators.h"
 #include "memory.h"
 #include "module_facts.h"
+#include "report.h"
 #include "walk.h"
 
 namespace pawl::compiler::fase_verifier {
@@ -17,6 +18,7 @@ struct FunctionScene {
   // Ways of a function whose loops have several entries may lead to another turn unseen.
   bool is_irreducible = false;
   Budget& budget;
+  Reports& reports;
 
   WayState start() const { return {.has_looped = is_irreducible}; }
 

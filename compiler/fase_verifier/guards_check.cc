@@ -9,14 +9,14 @@
 namespace pawl::compiler::fase_verifier {
 namespace {
 
-// A frame may have been logged, when this comes back.
+// The section's first frame may have been logged, when this comes back.  A release logs one only
+// where there is one already.
 bool may_arm(const llvm::Instruction& instruction, const ModuleFacts& facts) {
   switch (abi_call(instruction)) {
     case AbiCall::kNone:
       break;
     case AbiCall::kCut:
     case AbiCall::kReturn:
-    case AbiCall::kRelease:
       return true;
     default:
       return false;
@@ -46,13 +46,13 @@ const llvm::GlobalVariable* kept_variable(const llvm::Instruction& instruction,
 
 class GuardSearch {
  public:
-  GuardSearch(const FunctionScene& scene, const llvm::Instruction& instruction,
-              const Access& access, bool is_load)
+  GuardSearch(const FunctionScene& scene, const Access& access, bool is_load,
+              const llvm::GlobalVariable* kept)
       : scene_(scene),
         access_(access),
         object_(object_of(access.pointer)),
         is_load_(is_load),
-        kept_(is_load ? kept_variable(instruction, access, scene.facts) : nullptr) {}
+        kept_(kept) {}
 
   bool at(const llvm::Instruction& instruction, WayState& way) {
     if (is_open_) return false;
@@ -66,6 +66,9 @@ class GuardSearch {
         }
         return true;
       }
+      // If there is a frame, what follows is in vain.
+      case AbiCall::kRefuse:
+        return (way.mark & kArmed) != 0;
       // No section, and so no frame, goes on behind these.
       case AbiCall::kReleaseLast:
       case AbiCall::kWait:
@@ -115,8 +118,6 @@ class GuardSearch {
   const llvm::GlobalVariable* const kept_;  // what frames may hold; null: it is nothing such
   bool is_open_ = false;
 };
-
-constexpr unsigned kChoicesMax = 32;
 
 // What is stored goes, in recovery, where nobody reads, and there is room for it.
 bool has_target(const Access& write) {
@@ -173,9 +174,9 @@ bool is_for_frames_only(const llvm::Value& pointer) {
 // True of what is read of a variable of the program to be stored into such again, and for nothing
 // else: in recovery it reads what is there, and what it stores goes nowhere.
 bool stays_volatile(const llvm::Instruction& instruction, const Access& read) {
-  if (!llvm::isa<llvm::LoadInst>(instruction)) return false;
-  const llvm::Value* variable = object_of(read.pointer);
-  if (!llvm::isa<llvm::GlobalVariable>(variable) && !is_of_thread(variable)) return false;
+  const bool is_update = llvm::isa<llvm::AtomicRMWInst>(instruction);
+  if (!is_update && !llvm::isa<llvm::LoadInst>(instruction)) return false;
+  if (!is_variable(read.pointer)) return false;
   llvm::SmallVector<const llvm::Instruction*, 8> values{&instruction};
   for (unsigned i = 0; i < values.size(); ++i) {
     if (i == kUsesMax) return false;
@@ -183,7 +184,7 @@ bool stays_volatile(const llvm::Instruction& instruction, const Access& read) {
       const auto* of = llvm::cast<llvm::Instruction>(user);
       if (llvm::isa<llvm::StoreInst>(of)) {
         const Accesses written = writes(*of);
-        const bool is_volatile = written.size() == 1 && is_never_persistent(written[0].pointer);
+        const bool is_volatile = written.size() == 1 && is_variable(written[0].pointer);
         const bool is_value = of->getOperand(0) == values[i];
         if (!is_value || !(is_volatile || is_for_frames_only(*of->getOperand(1)))) return false;
       } else if (llvm::isa<llvm::BinaryOperator, llvm::CastInst, llvm::UnaryOperator, llvm::CmpInst,
@@ -198,15 +199,20 @@ bool stays_volatile(const llvm::Instruction& instruction, const Access& read) {
 }
 
 // What is known of addresses there is known of the function itself, and the resume form does the
-// same.  But variables of the program it has from frames.
+// same.  But variables of the program it has from frames, or the run-time is asked, as it is of all
+// that is volatile: what stands behind a section may stand in one of the caller's.
 void check_resumed(const FunctionScene& scene) {
   for (const llvm::Instruction& instruction : llvm::instructions(scene.function)) {
     for (const Access& read : reads(instruction)) {
       if (read.pointer == nullptr || kept_variable(instruction, read, scene.facts) == nullptr)
         continue;
-      report(instruction, 'e',
-             "a resume form reads a variable of the program (" + name_of(instruction) +
-                 "), and not its frame");
+      if (stays_volatile(instruction, read)) continue;
+      GuardSearch search(scene, read, /*is_load=*/true, /*kept=*/nullptr);
+      scene.backward(instruction, search);
+      if (!search.is_open()) continue;
+      scene.reports.error(instruction, 'e',
+                          "a resume form reads a variable of the program (" + name_of(instruction) +
+                              "), and not its frame");
     }
   }
 }
@@ -219,24 +225,25 @@ void check_guards(const FunctionScene& scene) {
     for (const Access& read : reads(instruction)) {
       if (read.is_root || read.pointer == nullptr || is_always_persistent(read.pointer)) continue;
       if (stays_volatile(instruction, read)) continue;
-      GuardSearch search(scene, instruction, read, /*is_load=*/true);
+      GuardSearch search(scene, read, /*is_load=*/true,
+                         kept_variable(instruction, read, scene.facts));
       scene.backward(instruction, search);
       if (!search.is_open()) continue;
-      report(instruction, 'e',
-             "volatile memory may be read here (" + name_of(instruction) +
-                 ") in a section that has a frame, and the run-time is not asked");
+      scene.reports.error(instruction, 'e',
+                          "volatile memory may be read here (" + name_of(instruction) +
+                              ") in a section that has a frame, and the run-time is not asked");
     }
     for (const Access& write : writes(instruction)) {
       if (write.is_root || write.pointer == nullptr || is_always_persistent(write.pointer) ||
           has_target(write)) {
         continue;
       }
-      GuardSearch search(scene, instruction, write, /*is_load=*/false);
+      GuardSearch search(scene, write, /*is_load=*/false, /*kept=*/nullptr);
       scene.backward(instruction, search);
       if (!search.is_open()) continue;
-      report(instruction, 'e',
-             "volatile memory may be written here (" + name_of(instruction) +
-                 ") in recovery, and the run-time is not asked where");
+      scene.reports.error(instruction, 'e',
+                          "volatile memory may be written here (" + name_of(instruction) +
+                              ") in recovery, and the run-time is not asked where");
     }
   }
 }

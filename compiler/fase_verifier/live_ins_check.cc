@@ -32,15 +32,16 @@ void check_frame(const FunctionScene& scene, const Frame& frame) {
   const bool is_own =
       table != nullptr && (table->function == &scene.function || table->resume == &scene.function);
   if (!is_own || number == nullptr || number->getZExtValue() >= table->regions.size()) {
-    report(*frame.call, 'c', "the function's table does not have the region that is logged here");
+    scene.reports.error(*frame.call, 'c',
+                        "the function's table does not have the region that is logged here");
     return;
   }
   const Table::Region& region = table->regions[number->getZExtValue()];
   if (region.kind != expected_kind(*frame.call)) {
-    report(*frame.call, 'c', "the function's table has another kind for the region");
+    scene.reports.error(*frame.call, 'c', "the function's table has another kind for the region");
   }
   if (region.live_in_bytes > kLiveInBytesMax) {
-    report(*frame.call, 'c', "the function's table has more bytes than can be logged");
+    scene.reports.error(*frame.call, 'c', "the function's table has more bytes than can be logged");
   }
   const Slots slots = logged_slots(frame);
   std::uint64_t end = 0;
@@ -49,17 +50,18 @@ void check_frame(const FunctionScene& scene, const Frame& frame) {
     end = llvm::alignTo(offset + slot.bytes, kSlotBytes);
   }
   if (end < region.live_in_bytes) {
-    report(*frame.call, 'c',
-           "of the " + llvm::Twine(region.live_in_bytes) + " bytes that the table has only " +
-               llvm::Twine(end) + " are stored before they are logged");
+    scene.reports.error(*frame.call, 'c',
+                        "of the " + llvm::Twine(region.live_in_bytes) +
+                            " bytes that the table has only " + llvm::Twine(end) +
+                            " are stored before they are logged");
   }
 }
 
 // All that the resume form loads for the region was stored so.
-void check_loads(const Frame& frame, const Table& table, std::uint64_t region,
-                 const ModuleFacts& facts) {
+void check_loads(const FunctionScene& scene, const Frame& frame, const Table& table,
+                 std::uint64_t region) {
   if (table.resume == nullptr || table.resume->isDeclaration()) {
-    report(*frame.call, 'c', "no function resumes the region that is logged here");
+    scene.reports.error(*frame.call, 'c', "no function resumes the region that is logged here");
     return;
   }
   Slots logged = logged_slots(frame);
@@ -69,15 +71,17 @@ void check_loads(const Frame& frame, const Table& table, std::uint64_t region,
     if (found == logged.end() || found->second.bytes != slot.bytes ||
         found->second.type != slot.type ||
         offset + slot.bytes > table.regions[region].live_in_bytes) {
-      report(*frame.call, 'c',
-             "the resume form loads " + llvm::Twine(slot.bytes) + " bytes at distance " +
-                 llvm::Twine(offset) + " of what is logged, and others are stored here");
+      scene.reports.error(*frame.call, 'c',
+                          "the resume form loads " + llvm::Twine(slot.bytes) +
+                              " bytes at distance " + llvm::Twine(offset) +
+                              " of what is logged, and others are stored here");
       return;
     }
   }
   if (const std::optional<std::string> difference =
-          find_difference(frame, *table.resume, region, logged, facts)) {
-    report(*frame.call, 'c', "the resume form of this region goes on otherwise: " + *difference);
+          find_difference(frame, *table.resume, region, logged, scene.facts)) {
+    scene.reports.error(*frame.call, 'c',
+                        "the resume form of this region goes on otherwise: " + *difference);
   }
 }
 
@@ -92,7 +96,7 @@ void check_live_ins(const FunctionScene& scene) {
     const auto* number = llvm::dyn_cast<llvm::ConstantInt>(frame->region);
     if (table == nullptr || number == nullptr) continue;
     if (number->getZExtValue() >= table->regions.size()) continue;
-    check_loads(*frame, *table, number->getZExtValue(), scene.facts);
+    check_loads(scene, *frame, *table, number->getZExtValue());
   }
 }
 

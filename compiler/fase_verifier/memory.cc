@@ -10,8 +10,9 @@
 namespace pawl::compiler::fase_verifier {
 namespace {
 
-constexpr unsigned kPhisMax = 8;       // behind one another
-constexpr unsigned kObjectsDepth = 8;  // of the search for what an address leads to
+constexpr unsigned kPhisMax = 8;  // behind one another
+// Steps from an address to what it leads to: no bound, for each member of a structure is one.
+constexpr unsigned kObjectsDepth = 0;
 
 const llvm::Value* choice_of(const llvm::Value* pointer, unsigned depth);
 
@@ -211,6 +212,22 @@ Accesses persistent_writes(const llvm::Instruction& instruction) {
   return only_persistent(writes(instruction));
 }
 
+bool goes_nowhere_in_recovery(const Access& write) {
+  if (write.choice == nullptr) return false;
+  llvm::SmallVector<const llvm::Value*, 4> choices{write.choice};
+  for (unsigned i = 0; i < choices.size(); ++i) {
+    if (is_volatile_target(choices[i])) continue;
+    const bool is_choice = llvm::isa<llvm::PHINode, llvm::SelectInst>(choices[i]);
+    if (!is_choice || i == kChoicesMax) return false;
+    for (const llvm::Value* one : llvm::cast<llvm::User>(choices[i])->operands()) {
+      if (one->getType()->isPointerTy() && !llvm::is_contained(choices, one)) {
+        choices.push_back(one);
+      }
+    }
+  }
+  return true;
+}
+
 // An address that the program knows as a number.
 std::optional<std::uint64_t> number_of(const llvm::Value* object) {
   const auto* constant = llvm::dyn_cast<llvm::ConstantExpr>(object);
@@ -239,6 +256,12 @@ bool is_of_thread(const llvm::Value* object) {
   const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(object);
   return intrinsic != nullptr &&
          intrinsic->getIntrinsicID() == llvm::Intrinsic::threadlocal_address;
+}
+
+bool is_variable(const llvm::Value* pointer) {
+  return all_objects(pointer, [](const llvm::Value* object) {
+    return llvm::isa<llvm::GlobalVariable>(object) || is_of_thread(object);
+  });
 }
 
 bool is_never_persistent(const llvm::Value* pointer) {

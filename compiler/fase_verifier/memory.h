@@ -13,6 +13,9 @@
 
 namespace pawl::compiler::fase_verifier {
 
+// Values that are looked at for what an address was chosen among.
+constexpr unsigned kChoicesMax = 32;
+
 // An address as a value and a constant distance from it.
 struct Place {
   const llvm::Value* base = nullptr;
@@ -49,8 +52,13 @@ Accesses persistent_writes(const llvm::Instruction& instruction);
 Accesses reads(const llvm::Instruction& instruction);
 Accesses writes(const llvm::Instruction& instruction);
 
+// True of a write that in recovery goes elsewhere whatever its address is.
+bool goes_nowhere_in_recovery(const Access& write);
+
 // True of variables of the program, the stack and constants.
 bool is_never_persistent(const llvm::Value* pointer);
+// True of variables of the program, and of those of a thread.
+bool is_variable(const llvm::Value* pointer);
 // The address of a variable that each thread has for itself.
 bool is_of_thread(const llvm::Value* object);
 // True of what the run-time's allocator gave.

@@ -88,9 +88,10 @@ void check_notes(const FunctionScene& scene) {
       NoteSearch search(scene, write);
       scene.forward(instruction, search);
       if (search.missing() == nullptr) continue;
-      report(instruction, 'd',
-             "of what is stored here (" + name_of(instruction) +
-                 ") the run-time is not told, or not of all, before " + name_of(*search.missing()));
+      scene.reports.error(instruction, 'd',
+                          "of what is stored here (" + name_of(instruction) +
+                              ") the run-time is not told, or not of all, before " +
+                              name_of(*search.missing()));
     }
   }
 }

@@ -20,15 +20,25 @@ llvm::DebugLoc line_of(const llvm::Instruction& instruction) {
 
 }  // namespace
 
-void report(const llvm::Instruction& at, char rule, const llvm::Twine& text) {
+void Reports::error(const llvm::Instruction& at, char rule, const llvm::Twine& text) {
   const llvm::Function& function = *at.getFunction();
+  const llvm::DebugLoc location = line_of(at);
+  const bool has_place = location && location.getLine() != 0;
+  if (has_place && !said_
+                        .insert({rule, llvm::cast<llvm::DIScope>(location.getScope())->getFile(),
+                                 location.getLine(), location.getCol()})
+                        .second) {
+    return;
+  }
   const std::string whole =
       ("Pawl compiled a failure-atomic section wrong, and its verifier found it (rule " +
        llvm::Twine(rule) + "): " + text +
-       "; this is a fault of the compiler, not of the program: please report it")
+       "; this is a fault of the compiler, not of the program: please report it; meanwhile compile "
+       "the file with another level of optimization, or put the section into a function of its own "
+       "(noinline)")
           .str();
   function.getContext().diagnose(
-      llvm::DiagnosticInfoUnsupported(function, whole, line_of(at), llvm::DS_Error));
+      llvm::DiagnosticInfoUnsupported(function, whole, location, llvm::DS_Error));
 }
 
 void warn(const llvm::Function& function, const llvm::Twine& text) {

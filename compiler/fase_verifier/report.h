@@ -1,15 +1,26 @@
 // How the verifier says what it found: as errors of the compiler, with the line of the source.
 #pragma once
 
+#include <set>
 #include <string>
+#include <tuple>
 
 #include "llvm/ADT/Twine.h"
 #include "llvm/IR/Instruction.h"
+#include "llvm/IR/Metadata.h"
 
 namespace pawl::compiler::fase_verifier {
 
-// Compilation fails.  `rule` is the letter that docs/fase-verifier.md has for it.
-void report(const llvm::Instruction& at, char rule, const llvm::Twine& text);
+class Reports {
+ public:
+  // Compilation fails.  `rule` is the letter that docs/fase-verifier.md has for it.  Of a place,
+  // which may have been compiled several times, it says so once.
+  void error(const llvm::Instruction& at, char rule, const llvm::Twine& text);
+
+ private:
+  std::set<std::tuple<char, const llvm::MDNode*, unsigned, unsigned>> said_;
+};
+
 // Compilation goes on.
 void warn(const llvm::Function& function, const llvm::Twine& text);
 

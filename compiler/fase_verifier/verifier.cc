@@ -33,6 +33,7 @@ llvm::PreservedAnalyses VerifierPass::run(llvm::Module& module,
   auto& functions =
       analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
   const ModuleFacts facts(module);
+  Reports reports;
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
     Aliasing aliasing(functions.getResult<llvm::AAManager>(function),
@@ -47,7 +48,8 @@ llvm::PreservedAnalyses VerifierPass::run(llvm::Module& module,
         .back_edges = facts.back_edges(function),
         .is_irreducible =
             is_irreducible(function, functions.getResult<llvm::LoopAnalysis>(function)),
-        .budget = budget};
+        .budget = budget,
+        .reports = reports};
     check_overwrites(scene);
     check_notes(scene);
     check_live_ins(scene);

@@ -195,6 +195,29 @@ quiet ./with locks
 refused '/locks has been used by failure-atomic sections, and this program has none' ./without locks alarm
 quiet ./with locks
 
+# What stands outside of sections was compiled wrong, said the verifier.
+for scheme in ido justdo undo; do
+  for level in -O0 -O1 -O2 -O3; do
+    quiet "$CC" -fpawl=$scheme $level "-I$here" -Wall -Wextra -Werror -c "$here/outside.c" -o outside.o
+    quiet "$CC" -fpawl=$scheme $level "-I$here" -Wall -Wextra -Werror -DIN_MAIN -c "$here/outside.c" -o outside.o
+  done
+done
+
+# What the verifier finds it said once for each copy of the code, and no way out.
+cat >copies.c <<'END2'
+#include <pawl/fase.h>
+static void count(long *number) {
+  pawl_fase_begin();
+  ++*number; /* line 4 */
+  pawl_fase_end();
+}
+void count_one(long *number) { count(number); }
+void count_other(long *number) { count(number + 1); }
+END2
+refused 'meanwhile compile the file with another level of optimization' "$CC" -fpawl=ido -O2 -Xclang -load \
+  -Xclang "$wrappers/../lib/libpawl-fase-pass.so" -mllvm -pawl-fase-fault=drop-0 -c copies.c -o copies.o
+[ "$(grep -c 'found it (rule b).*line 4' said.txt)" = 1 ] || { cat said.txt >&2; fail "said more than once"; }
+
 # What a crash left is named by the program that it was.
 cat >crash.c <<'END2'
 #include <pawl/fase.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { kDepthMax = 200, kLocksMax = 64, kTriesMax = 60, kFunctionsMax = 4096 };
+enum { kDepthMax = 200, kLocksMax = 64, kTriesMax = 60, kSectionsMax = 64 };
 
 static unsigned checksum(void) {
   unsigned sum = 1;
@@ -58,6 +58,23 @@ void* pawl_fase_root(void* fase) {
 unsigned own_number;
 static unsigned setting_of(unsigned number_of_operation) { return 3 * number_of_operation + 1; }
 
+void (*forget_volatile)(void);
+
+#pragma weak operation /* not there where operations are in main() */
+int main(int number, char** none);
+static int are_in_main;
+static void execute(unsigned number) {
+  if (are_in_main) {
+    main((int)number, NULL);
+  } else {
+    operation(number);
+  }
+}
+int run_operations_in_main(unsigned count) {
+  are_in_main = 1;
+  return run_operations(count);
+}
+
 #ifdef PLAIN
 
 static void event(const char* what) { (void)what; }
@@ -69,7 +86,7 @@ int run_operations(unsigned count) {
   map_arena();
   for (unsigned i = 0; i < count; ++i) {
     own_number = setting_of(i);
-    operation(i);
+    execute(i);
     printf("%u %u\n", i, checksum());
   }
   return 0;
@@ -99,6 +116,8 @@ static struct journey logged; /* with the last frame */
 static int armed, recovering;
 static char at_cut[kArenaBytes]; /* what is durable for certain */
 static char noted[kArenaBytes];  /* bytes stored since, as far as the run-time was told */
+static char behind[kSectionsMax + 1][kArenaBytes]; /* what is there behind so many sections */
+static unsigned ends;                              /* of sections of the operation */
 static unsigned events, crash_at, events_of_recovery_max, failures, cuts, number_of_operation;
 static int refused;
 static jmp_buf crashed, finished;
@@ -300,6 +319,8 @@ static int release(void* lock, const struct pawl_fase_function* function, uint32
     --now.lock_count;
     armed = 0;
     if (recovering) longjmp(finished, 1);
+    if (++ends > kSectionsMax) exit(2);
+    if (crash_at == 0) memcpy(behind[ends], ARENA, kArenaBytes);
     return 0;
   }
   if (function == NULL) fail("not the last lock:", "", (uintptr_t)lock);
@@ -381,6 +402,8 @@ static void recover(void) {
   volatile unsigned turns = 0;
   recovering = 1;
   own_number = ~setting_of(number_of_operation);
+  now.lock_count = 0; /* this is no section's */
+  if (forget_volatile != NULL) forget_volatile();
   if (setjmp(crashed) != 0) ++turns;
   memcpy(at_cut, ARENA, kArenaBytes);
   memset(noted, 0, kArenaBytes);
@@ -392,17 +415,17 @@ static void recover(void) {
 }
 
 int run_operations(unsigned count) {
-  static char before[kArenaBytes], after[kArenaBytes];
+  static char after[kArenaBytes];
   map_arena();
   for (unsigned i = 0; i < count; ++i) {
     number_of_operation = i;
     own_number = setting_of(i);
     const size_t allocated_before = allocated;
-    memcpy(before, ARENA, kArenaBytes);
+    memcpy(behind[0], ARENA, kArenaBytes);
     memcpy(at_cut, ARENA, kArenaBytes);
-    events = crash_at = 0;
+    events = crash_at = ends = 0;
     now.lock_count = 0;
-    operation(i);
+    execute(i);
     if (is_inside()) fail("an operation ends with a lock", "", 0);
     const size_t allocated_after = allocated;
     const unsigned events_of_operation = events;
@@ -411,27 +434,28 @@ int run_operations(unsigned count) {
     printf("%u %u\n", i, checksum());
     const unsigned tries = events_of_operation < kTriesMax ? events_of_operation : kTriesMax;
     for (unsigned k = 1; k <= 2 * tries; ++k) {
-      memcpy(ARENA, before, kArenaBytes);
-      memcpy(at_cut, before, kArenaBytes);
+      memcpy(ARENA, behind[0], kArenaBytes);
+      memcpy(at_cut, behind[0], kArenaBytes);
       memset(noted, 0, kArenaBytes);
       allocated = allocated_before;
       now.lock_count = 0;
-      events = 0;
+      events = ends = 0;
       own_number = setting_of(i);
       const unsigned at =
           tries == events_of_operation ? 1 + (k - 1) / 2 : 1 + draw() % events_of_operation;
       crash_at = at;
       events_of_recovery_max = k % 2 == 0 ? events_of_operation + 2 : 0;
       if (setjmp(crashed) == 0) {
-        operation(i);
+        execute(i);
         fail("the crash did not come", "", at);
         continue;
       }
       const int has_frame = armed;
       if (has_frame) recover();
-      if (memcmp(ARENA, has_frame ? after : before, kArenaBytes) != 0) {
+      const char* right = behind[has_frame ? ends + 1 : ends];
+      if (memcmp(ARENA, right, kArenaBytes) != 0) {
         for (int b = 0; b < kArenaBytes; ++b) {
-          if (ARENA[b] == (has_frame ? after : before)[b]) continue;
+          if (ARENA[b] == right[b]) continue;
           crash_at = at;
           fail("another outcome", has_frame ? "than without a crash" : "without a frame",
                (uintptr_t)(ARENA + b));
@@ -447,7 +471,7 @@ int run_operations(unsigned count) {
     allocated = allocated_after;
     cuts = cuts_after;
   }
-  crash_at = 0; /* what the program does behind is left alone */
+  crash_at = ends = 0; /* what the program does behind is left alone */
   if (refused != 0) fprintf(stderr, "volatile loads refused: %d\n", refused), ++failures;
   return failures != 0;
 }

@@ -1,7 +1,8 @@
 /* A run-time for what was compiled with -fpawl=ido that crashes: in one thread, in one process,
  * after each of its calls in turn.  What a crash leaves of the persistent memory is drawn: of the
  * words stored since the last cut each is there or not.  Then the section is resumed, perhaps
- * crashes again, and in the end the memory has to be what it is without crashes.
+ * crashes again, and in the end the memory has to be what it is behind that section without
+ * crashes.
  *
  * On the way it finds stores that it was not told of, and such as no frame precedes. */
 #ifndef PAWL_CRASH_RUN_TIME_H
@@ -31,14 +32,20 @@ void pawl_fase_end(void);
  * something else.  Operations may read it. */
 extern unsigned own_number;
 
-/* The program's: operation number `number`, which has at most one failure-atomic section, and what
- * it stores it stores in there. */
+/* The program's, if it has volatile memory that operations change outside of sections: called in
+ * recovery, to have it hold something else.  Each operation begins with having it hold the same. */
+extern void (*forget_volatile)(void);
+
+/* The program's: operation number `number`.  What it stores into the arena it stores in
+ * failure-atomic sections. */
 void operation(unsigned number);
 
 /* Executes operations 0, 1, ... count - 1, each with crashes as said, and prints a checksum of the
  * memory after each.  With -DPLAIN there are no crashes: for a program that is compiled as any
  * other. Returns the program's exit status.  Sections behind it do not crash. */
 int run_operations(unsigned count);
+/* The same, where operations are main(number, NULL): nobody calls that in a section. */
+int run_operations_in_main(unsigned count);
 
 /* Frames logged at cuts, so far, without those of operations that crash. */
 unsigned cuts_so_far(void);

@@ -1,5 +1,6 @@
 """Makes a C program with defined behaviour from a seed: functions that read and write a persistent
-structure under locks, and call each other.  On crash_run_time.h it crashes everywhere; compiled as
+structure under locks, and call each other; before, between and behind sections they read and change
+variables of the program.  On crash_run_time.h it crashes everywhere; compiled as
 any other program, with -DPLAIN, it tells what is right.  Some are of two source files."""
 
 import os
@@ -69,6 +70,26 @@ static __attribute__((noinline)) u4 added_item(struct item item, u4 more) {
 """
 
 
+# What sections neither read nor change.
+OUTSIDE = """
+static u4 outer[8];
+static u8 words[4];
+static double reals[4];
+static __thread u4 of_thread[4];
+static struct { u4 count; struct { u1 first; u8 deep[4]; } in[2]; } nested;
+static u4 given[8];
+u4 *handed_out = given;
+long number_of(const u4 *one) { return one - given; }
+
+static void remember(u4 number) {
+  memset(of_thread, (int)number, sizeof of_thread);
+  nested.count = number;
+  for (u4 i = 0; i < 8; ++i) { outer[i] = number + i; handed_out[i] = number ^ i; }
+  for (u4 i = 0; i < 4; ++i) { words[i] = nested.in[0].deep[i] = nested.in[1].deep[i] = number; reals[i] = number; }
+}
+static void forget(void) { remember(77777); }
+"""
+
 LOCKS_OF_FUNCTION_MAX = 6
 KINDS_OF_LOCKS = [("mutex", "mutexes", "lock", "trylock"), ("rwlock", "rwlocks", "wrlock", "trywrlock"),
                   ("rwlock", "rwlocks", "rdlock", "tryrdlock"), ("spin", "spins", "lock", "trylock")]
@@ -94,6 +115,8 @@ class Program(random_writer.RandomWriter):
         self.locks = 0  # that the function has used
         self.is_section = False
         self.is_in_two_files = self.pick(False, True)
+        self.is_in_main = self.pick(False, True)  # no caller can be in a section
+        self.addresses = []  # variables that lead to what is outside
 
     # ------------------------------------------------------------------------- expressions
 
@@ -266,37 +289,104 @@ class Program(random_writer.RandomWriter):
         nested = [self.condition, self.loop, self.lock] if self.depth < 4 else []
         self.random.choice(simple + nested)()
 
+    # ------------------------------------------------------------------ outside of sections
+
+    def outer_place(self):
+        return self.pick(
+            lambda: f"outer[{self.index(8)}]",
+            lambda: f"words[{self.index(4)}]",
+            lambda: f"of_thread[{self.index(4)}]",
+            lambda: f"nested.in[{self.index(2)}].deep[{self.index(4)}]",
+            lambda: f"*{self.pick(*self.addresses)}" if self.addresses else "nested.count")()
+
+    def outer_statement(self):
+        self.pick(
+            lambda: self.emit(f"{self.outer_place()} {self.pick('=', '+=', '^=')} {self.number()};"),
+            lambda: self.emit(f"x {self.pick('+=', '^=')} (u4){self.outer_place()};"),
+            lambda: self.emit(f"x += given[{self.index(8)}];"),
+            lambda: self.emit(f"if ({self.number()} % 3u == 0) {self.outer_place()}++;"),
+            lambda: self.emit(f"reals[{self.index(4)}] *= 1.5; x += reals[{self.index(4)}] > x;"),
+            self.outer_address, self.outer_loop)()
+
+    def outer_address(self):
+        name = self.name("outer_one")
+        self.emit(f"u8 *{name} = {self.number()} % 2u ? &words[{self.index(4)}] : "
+                  f"&nested.in[{self.index(2)}].deep[{self.index(4)}];")
+        self.addresses.append(name)
+
+    def outer_loop(self):
+        each = self.name("each")
+        self.emit(f"for (u4 *{each} = outer; {each} != outer + 8; ++{each}) "
+                  f"{self.pick(f'x += *{each}', f'*{each} ^= x', f'*{each} += {self.number()}')};")
+
+    def outer_statements(self):
+        for _ in range(self.random.randrange(4)):
+            self.outer_statement()
+
     # ---------------------------------------------------------------------------- functions
+
+    def body(self):
+        for _ in range(self.random.randint(2, 7)):
+            self.statement()
+        self.emit("data->words[0] += x;")
+
+    def sections(self):
+        """Some sections, each perhaps in a loop or behind a condition, and what stands around them."""
+        self.outer_statements()
+        for _ in range(self.pick(1, 1, 2, 3)):
+            lock = Lock(KINDS_OF_LOCKS[0], 0)
+            begin, end = self.pick((lock.takes, lock.releases), ("pawl_fase_begin()", "pawl_fase_end()"))
+            turns = self.pick(1, 1, 3)
+            is_nested = turns > 1 or self.pick(False, False, True)
+            known, addresses = len(self.numbers), len(self.addresses)
+            if turns > 1:
+                turn = self.name("turn")
+                self.emit(f"for (u4 {turn} = 0; {turn} < {turns}; ++{turn}) {{")
+            elif is_nested:
+                self.emit(f"if ({self.outer_place()} % 3u != x % 3u) {{")
+            if is_nested:
+                self.outer_statements()
+            self.work *= turns
+            self.emit(f"{begin};")
+            self.body()
+            self.emit(f"{end};")
+            self.work //= turns
+            self.outer_statements()
+            if is_nested:
+                self.emit("}")
+                del self.numbers[known:]
+                del self.addresses[addresses:]
 
     def function(self, is_section):
         name = self.name("section" if is_section else "function")
         self.is_section = is_section
         self.lines, self.numbers, self.depth, self.work, self.locks = [], ["x", "y"], 0, 1, 0
+        self.addresses = []
         kinds = ["", "__attribute__((noinline)) "]
         if not self.is_in_two_files:
             kinds += ["static ", "static __attribute__((noinline)) "]
+        if is_section and self.is_in_main:
+            kinds = ["static ", "static __attribute__((noinline)) "]
         kind = self.pick(*kinds)
         self.emit("u4 y = x * 7u + 1u;")
-        lock = Lock(KINDS_OF_LOCKS[0], 0)
-        begin, end = self.pick((lock.takes, lock.releases), ("pawl_fase_begin()", "pawl_fase_end()"))
         if is_section:
-            self.emit(f"{begin};")
-        for _ in range(self.random.randint(2, 7)):
-            self.statement()
-        self.emit("data->words[0] += x;")
-        if is_section:
-            self.emit(f"{end};")
+            self.sections()
+        else:
+            self.body()
         self.emit("return x + y;")
         text = f"{kind}u4 {name}(u4 x) {{\n" + "\n".join(self.lines) + "\n}\n"
         if not is_section:
             self.functions.append(name)
         return name, text
 
-    def outside(self):
-        """main(): behind all operations it reads what a section has made and handed out."""
+    def main(self, operation):
+        """Behind all operations it reads what a section has made and handed out."""
         lock = Lock(self.pick(*KINDS_OF_LOCKS), 0)
         begin, end = self.pick((lock.takes, lock.releases), ("pawl_fase_begin()", "pawl_fase_end()"))
-        kind = self.pick("", "__attribute__((noinline)) ", "static __attribute__((noinline)) ")
+        kind = self.pick("", "__attribute__((noinline)) ", "static __attribute__((noinline)) ", "static ")
+        head = "void operation(unsigned number) {\n" + operation + "}\nint main(void) {"
+        if self.is_in_main:
+            head = "int main(int number, char **arguments) {\n  if (arguments == 0) {\n" + operation + "    return 0;\n  }"
         return f"""
 {kind}struct node *made_node(u8 value) {{
   {begin};
@@ -306,10 +396,13 @@ class Program(random_writer.RandomWriter):
   return node;
 }}
 
-int main(void) {{
-  const int status = run_operations(12);
+{head}
+  forget_volatile = forget;
+  const int status = {"run_operations_in_main(12)" if self.is_in_main else "run_operations(12)"};
+  remember(5);
   struct node *node = made_node(3);
-  if (node != 0) printf("%lu %d\\n", node->value, node->next != 0);
+  if (node != 0) printf("%lu %d %u\\n", node->value, node->next != 0, given[0] + given[1]);
+  if (node != 0 && given[node->value] == 1) printf("%ld\\n", number_of(&given[node->value]));
   return status;
 }}
 """
@@ -318,10 +411,9 @@ int main(void) {{
         """The texts of its files."""
         functions = [self.function(False)[1] for _ in range(self.random.randint(1, 5))]
         sections = [self.function(True) for _ in range(self.random.randint(2, 4))]
-        cases = "\n".join(f"    case {i}: {name}(number * 31u); break;" for i, (name, _) in enumerate(sections))
-        operations = ("\n".join(text for _, text in sections) +
-                      "\nvoid operation(unsigned number) {\n  switch (number % " + str(len(sections)) + "u) {\n" +
-                      cases + "\n  }\n}\n" + self.outside())
+        cases = "\n".join(f"    case {i}: {name}((u4)number * 31u); break;" for i, (name, _) in enumerate(sections))
+        operation = f"  remember(number);\n  switch ((u4)number % {len(sections)}u) {{\n{cases}\n  }}\n"
+        operations = OUTSIDE + "\n".join(text for _, text in sections) + self.main(operation)
         if not self.is_in_two_files:
             return [HEAD + "\n".join(functions) + operations]
         declared = "".join(f"u4 {name}(u4 x);\n" for name in self.functions)
