@@ -8,6 +8,7 @@ import ast
 import ctypes
 import errno
 import fcntl
+import shutil
 import socket
 import struct
 import subprocess
@@ -191,10 +192,17 @@ def without_network_rights():
     assert ctypes.CDLL(None).prctl(24, 12, 0, 0, 0) == 0  # PR_CAPBSET_DROP, CAP_NET_ADMIN
 
 
-def a_connection_kept_a_program_from_being_restored_without_a_loopback(pawl):
-    """In a network of the test's own, which it does not leave: the last test."""
+def has_own_network():
+    """Of the test's own, which it does not leave: for the last tests."""
     if ctypes.CDLL(None).unshare(0x40000000) != 0:  # CLONE_NEWNET
         print("skipped: no network of its own can be had here")
+        return False
+    set_loopback(1)
+    return True
+
+
+def a_connection_kept_a_program_from_being_restored_without_a_loopback(pawl):
+    if not has_own_network():
         return
     connects = WATCHED + "client, served = connection(); server.close()"
     asks = """
@@ -203,7 +211,6 @@ def asks(what):
     except OSError as error: return error.errno
 """
     with Kept(pawl) as kept:
-        set_loopback(1)
         place = starts(kept, connects + asks, "[asks(what) for what in (lambda: served.recv(9), lambda: served.recv(9), "
                        "lambda: served.send(b'x'), lambda: served.setsockopt(6, 1, 1))]", preexec_fn=without_network_rights)
         set_loopback(0)
@@ -216,6 +223,42 @@ def asks(what):
             assert found.returncode != 0 and "ip link set lo up" in getattr(found, output), found
         found = ast.literal_eval(said(kept, place))
         assert found == [errno.ECONNABORTED, b"", errno.EPIPE, None], found
+
+
+def nobody_told_of_a_loopback_that_is_down_before_there_was_a_connection(pawl):
+    if not has_own_network():
+        return
+    set_loopback(0)
+    with Kept(pawl) as kept:
+        starts(kept, "server = socket.socket(); server.bind(('127.0.0.1', 0)); server.listen()",
+               preexec_fn=without_network_rights)
+        wait_for(lambda: "what is saved could not be restored: " in kept.said(), "the warning")
+
+
+def call_of(process):
+    try:
+        with open(f"/proc/{process}/syscall") as file:
+            return file.read().split()[0]
+    except OSError:
+        return "none"
+
+
+def each_connection_held_a_restore_up_where_packets_are_lost(pawl):
+    """And the supervisor, which was deaf to the power meanwhile."""
+    if not shutil.which("tc") or not has_own_network():
+        return
+    with Kept(pawl) as kept:
+        place = starts(kept, WATCHED + "for _ in range(20): connection()\nserver.close()", "is_empty(ends[0])")
+        subprocess.run(["tc", "qdisc", "add", "dev", "lo", "root", "pfifo", "limit", "0"], check=True)
+        calls, until = set(), time.monotonic() + 2.5
+        while time.monotonic() < until:
+            calls.add(call_of(kept.supervisor.pid))
+            time.sleep(0.01)
+        assert "42" not in calls, calls  # connect(2)
+        assert kept.fail_power() == 0, kept.said()
+        begun = time.monotonic()
+        assert said(kept, place) == "False", kept.said()
+        assert time.monotonic() - begun < 10, time.monotonic() - begun
 
 
 def main():
@@ -231,7 +274,9 @@ def main():
              a_duplicate_of_a_connection_was_a_file_of_its_own,
              a_name_that_was_only_looked_at_was_not_saved,
              a_duplicate_became_another_file_where_the_kernel_was_not_asked,
-             a_connection_kept_a_program_from_being_restored_without_a_loopback]
+             a_connection_kept_a_program_from_being_restored_without_a_loopback,
+             nobody_told_of_a_loopback_that_is_down_before_there_was_a_connection,
+             each_connection_held_a_restore_up_where_packets_are_lost]
     for test in tests:
         if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
             test(pawl)

@@ -174,7 +174,7 @@ Result<SaveOutlook> check_savable(Process& process) {
   if (!done.ok()) return done;
   SaveOutlook outlook{took_us, run.burden(), {}};
   outlook.restorable = check_descriptor_limit(run.saved());
-  if (outlook.restorable.ok()) outlook.restorable = check_ended_connections(run.saved());
+  if (outlook.restorable.ok()) outlook.restorable = foresee_ended_connections(run.saved());
   return outlook;
 }
 
