@@ -8,6 +8,7 @@ import ast
 import ctypes
 import errno
 import fcntl
+import os
 import shutil
 import socket
 import struct
@@ -71,6 +72,46 @@ def hears(seconds): return signal.sigtimedwait([signal.SIGALRM], seconds) is not
     assert found == [[True] * 4, 0.1], found
     found = behind_a_restore(pawl, lines % 0, "[hears(2), hears(0.3), signal.getitimer(signal.ITIMER_REAL)]")
     assert found == [True, False, (0.0, 0.0)], found
+
+
+def an_alarm_whose_signal_was_thrown_away_came_all_the_same(pawl):
+    """SIG_IGN throws it away, and the timer stands still for good, with its interval."""
+    assert behind_a_restore(pawl, """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05); time.sleep(0.2)
+signal.signal(signal.SIGALRM, signal.SIG_IGN); signal.signal(signal.SIGALRM, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+""", "time.sleep(0.3)") is None
+
+
+def an_alarm_that_expired_in_the_midst_of_a_save_came_twice(pawl):
+    """Most likely, in so many saves, each of which takes about as long as the alarm."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+import signal, threading
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); threading.stack_size(65536); twice = []
+def hears():
+    while True:
+        signal.setitimer(signal.ITIMER_REAL, 0.025); signal.sigwait([signal.SIGALRM])
+        if signal.sigtimedwait([signal.SIGALRM], 0.03): twice.append(1)
+        open("heard", "w").close()
+for _ in range(500): threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+threading.Thread(target=hears, daemon=True).start()
+""", "len(twice)")
+        heard = os.path.join(place, "heard")
+        for _ in range(5):
+            if os.path.exists(heard):
+                os.remove(heard)
+            wait_for(lambda: os.path.exists(heard) or kept.supervisor.poll() is not None, "an alarm")
+            assert kept.fail_power() == 0, kept.said()
+            kept.restore()
+        os.remove(heard)
+        wait_for(lambda: os.path.exists(heard), "an alarm")
+        open(os.path.join(place, "go"), "w").close()
+        path = os.path.join(place, "said")
+        wait_for(lambda: os.path.exists(path), "the program")
+        with open(path) as file:
+            assert file.read() == "0"
 
 
 # What is registered, and for what; a set of connections to itself.
@@ -268,6 +309,8 @@ def main():
              a_timer_that_expired_once_stayed_so,
              a_deadline_by_the_clock_came_later,
              an_alarm_that_nobody_had_heard_never_came_again,
+             an_alarm_whose_signal_was_thrown_away_came_all_the_same,
+             an_alarm_that_expired_in_the_midst_of_a_save_came_twice,
              a_connection_that_one_thread_had_was_given_to_another,
              the_end_of_a_pipe_that_one_thread_had_was_given_to_another,
              a_pipe_that_was_opened_anew_was_another,
