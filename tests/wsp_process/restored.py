@@ -276,6 +276,23 @@ def nobody_told_of_a_loopback_that_is_down_before_there_was_a_connection(pawl):
         wait_for(lambda: "what is saved could not be restored: " in kept.said(), "the warning")
 
 
+def an_aborted_connection_came_back_as_a_new_socket(pawl):
+    """From the second save on: no set was told that it is over."""
+    if not has_own_network():
+        return
+    with Kept(pawl) as kept:
+        place = starts(kept, WATCHED + "client, served = connection(); server.close(); poll.register(served, select.EPOLLIN); "
+                       "new = socket.socket()", "[poll.poll(1)[0][1] & select.EPOLLIN, new.bind(('127.0.0.1', 0))]")
+        set_loopback(0)
+        for _ in range(2):
+            assert kept.fail_power() == 0, kept.said()
+            kept.restore()
+            wait_for(lambda: kept.command("rehearse", kept.directory, "1").stdout, "the supervisor")
+        assert kept.fail_power() == 0, kept.said()
+        found = ast.literal_eval(said(kept, place))
+        assert found == [1, None], found
+
+
 def call_of(process):
     try:
         with open(f"/proc/{process}/syscall") as file:
@@ -319,6 +336,7 @@ def main():
              a_duplicate_became_another_file_where_the_kernel_was_not_asked,
              a_connection_kept_a_program_from_being_restored_without_a_loopback,
              nobody_told_of_a_loopback_that_is_down_before_there_was_a_connection,
+             an_aborted_connection_came_back_as_a_new_socket,
              each_connection_held_a_restore_up_where_packets_are_lost]
     for test in tests:
         if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
