@@ -195,6 +195,7 @@ class Rebuild {
       const int file =
           is_made ? ::dup(end)
                   : ::open(link_to_descriptor(end).c_str(), static_cast<int>(mode) | O_NONBLOCK);
+      if (file < 0) return cannot_open(one->facts, "a pipe");
       ::fcntl(file, F_SETFL, static_cast<int>(one->facts.flags & (kStatusFlags | O_DIRECT)));
       PAWL_TRY(put(*one, file, "a pipe"));
     }
