@@ -41,8 +41,9 @@ bool is_loopback_up(int socket) {
 bool becomes(int socket, short ready) {
   pollfd waits{socket, ready, 0};
   const int count = ::poll(&waits, 1, kHandshakeMsMax);
-  if (count == 0) errno = ETIMEDOUT;
-  return count == 1 && waits.revents == ready;
+  if (count == 1 && waits.revents == ready) return true;
+  if (count >= 0) errno = count == 0 ? ETIMEDOUT : ECONNREFUSED;
+  return false;
 }
 
 // By its other end, which lies here.
