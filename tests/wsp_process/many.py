@@ -33,6 +33,10 @@ if kind == "full pipes":
 if kind == "mappings":
     import mmap
     held = [mmap.mmap(-1, 4096, prot=1 + number % 2 * 2) for number in range(count)]
+if kind == "threads":
+    import threading
+    threading.stack_size(65536)
+    for _ in range(count): threading.Thread(target=time.sleep, args=(1000,)).start()
 if kind in ("watched", "pipes"):
     poll = select.epoll()
     for number in held: poll.register(number, 0)
@@ -109,6 +113,16 @@ def the_try_held_a_program_up_whose_thread_does_not_stop(pawl, held):
         with open(path) as file:
             stood_still = float(file.read().split("for ")[1].split()[0])
         assert stood_still < STANDS_STILL_S_MAX, stood_still
+
+
+def many_threads_that_stop_one_after_another_were_said_not_to(pawl):
+    with Kept(pawl) as kept:
+        begin(kept, "threads", 2 * MANY)
+        assert kept.fail_power() == 0, kept.said()
+        before = len(kept.said())
+        kept.restore(["--window-ms", "1"])  # and a second later, when it has all of them
+        wait_for(lambda: "a save would " in kept.said()[before:], "the warning")
+        assert f"{2 * MANY + 1} threads, which take most of that" in kept.said()[before:], kept.said()
 
 
 def the_try_was_left_out_for_a_word_that_is_none(pawl):
@@ -224,6 +238,7 @@ def main():
     a_save_that_takes_longer_than_the_window_was_only_told_when_the_power_failed(pawl)
     descriptors_were_blamed_for_what_mappings_took(pawl)
     the_try_held_a_program_up_whose_thread_does_not_stop(pawl, sys.argv[2])
+    many_threads_that_stop_one_after_another_were_said_not_to(pawl)
     the_try_was_left_out_for_a_word_that_is_none(pawl)
     what_did_not_fit_into_the_image_was_not_named(pawl)
     a_check_said_yes_to_a_restore_that_had_too_few_numbers(pawl)

@@ -8,6 +8,8 @@ import ast
 import ctypes
 import errno
 import fcntl
+import os
+import shutil
 import socket
 import struct
 import subprocess
@@ -70,6 +72,46 @@ def hears(seconds): return signal.sigtimedwait([signal.SIGALRM], seconds) is not
     assert found == [[True] * 4, 0.1], found
     found = behind_a_restore(pawl, lines % 0, "[hears(2), hears(0.3), signal.getitimer(signal.ITIMER_REAL)]")
     assert found == [True, False, (0.0, 0.0)], found
+
+
+def an_alarm_whose_signal_was_thrown_away_came_all_the_same(pawl):
+    """SIG_IGN throws it away, and the timer stands still for good, with its interval."""
+    assert behind_a_restore(pawl, """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05); time.sleep(0.2)
+signal.signal(signal.SIGALRM, signal.SIG_IGN); signal.signal(signal.SIGALRM, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+""", "time.sleep(0.3)") is None
+
+
+def an_alarm_that_expired_in_the_midst_of_a_save_came_twice(pawl):
+    """Most likely, in so many saves, each of which takes about as long as the alarm."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+import signal, threading
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); threading.stack_size(65536); twice = []
+def hears():
+    while True:
+        signal.setitimer(signal.ITIMER_REAL, 0.025); signal.sigwait([signal.SIGALRM])
+        if signal.sigtimedwait([signal.SIGALRM], 0.03): twice.append(1)
+        open("heard", "w").close()
+for _ in range(500): threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+threading.Thread(target=hears, daemon=True).start()
+""", "len(twice)")
+        heard = os.path.join(place, "heard")
+        for _ in range(5):
+            if os.path.exists(heard):
+                os.remove(heard)
+            wait_for(lambda: os.path.exists(heard) or kept.supervisor.poll() is not None, "an alarm")
+            assert kept.fail_power() == 0, kept.said()
+            kept.restore()
+        os.remove(heard)
+        wait_for(lambda: os.path.exists(heard), "an alarm")
+        open(os.path.join(place, "go"), "w").close()
+        path = os.path.join(place, "said")
+        wait_for(lambda: os.path.exists(path), "the program")
+        with open(path) as file:
+            assert file.read() == "0"
 
 
 # What is registered, and for what; a set of connections to itself.
@@ -191,10 +233,17 @@ def without_network_rights():
     assert ctypes.CDLL(None).prctl(24, 12, 0, 0, 0) == 0  # PR_CAPBSET_DROP, CAP_NET_ADMIN
 
 
-def a_connection_kept_a_program_from_being_restored_without_a_loopback(pawl):
-    """In a network of the test's own, which it does not leave: the last test."""
+def has_own_network():
+    """Of the test's own, which it does not leave: for the last tests."""
     if ctypes.CDLL(None).unshare(0x40000000) != 0:  # CLONE_NEWNET
         print("skipped: no network of its own can be had here")
+        return False
+    set_loopback(1)
+    return True
+
+
+def a_connection_kept_a_program_from_being_restored_without_a_loopback(pawl):
+    if not has_own_network():
         return
     connects = WATCHED + "client, served = connection(); server.close()"
     asks = """
@@ -203,7 +252,6 @@ def asks(what):
     except OSError as error: return error.errno
 """
     with Kept(pawl) as kept:
-        set_loopback(1)
         place = starts(kept, connects + asks, "[asks(what) for what in (lambda: served.recv(9), lambda: served.recv(9), "
                        "lambda: served.send(b'x'), lambda: served.setsockopt(6, 1, 1))]", preexec_fn=without_network_rights)
         set_loopback(0)
@@ -218,6 +266,59 @@ def asks(what):
         assert found == [errno.ECONNABORTED, b"", errno.EPIPE, None], found
 
 
+def nobody_told_of_a_loopback_that_is_down_before_there_was_a_connection(pawl):
+    if not has_own_network():
+        return
+    set_loopback(0)
+    with Kept(pawl) as kept:
+        starts(kept, "server = socket.socket(); server.bind(('127.0.0.1', 0)); server.listen()",
+               preexec_fn=without_network_rights)
+        wait_for(lambda: "what is saved could not be restored: " in kept.said(), "the warning")
+
+
+def an_aborted_connection_came_back_as_a_new_socket(pawl):
+    """From the second save on: no set was told that it is over."""
+    if not has_own_network():
+        return
+    with Kept(pawl) as kept:
+        place = starts(kept, WATCHED + "client, served = connection(); server.close(); poll.register(served, select.EPOLLIN); "
+                       "new = socket.socket()", "[poll.poll(1)[0][1] & select.EPOLLIN, new.bind(('127.0.0.1', 0))]")
+        set_loopback(0)
+        for _ in range(2):
+            assert kept.fail_power() == 0, kept.said()
+            kept.restore()
+            wait_for(lambda: kept.command("rehearse", kept.directory, "1").stdout, "the supervisor")
+        assert kept.fail_power() == 0, kept.said()
+        found = ast.literal_eval(said(kept, place))
+        assert found == [1, None], found
+
+
+def call_of(process):
+    try:
+        with open(f"/proc/{process}/syscall") as file:
+            return file.read().split()[0]
+    except OSError:
+        return "none"
+
+
+def each_connection_held_a_restore_up_where_packets_are_lost(pawl):
+    """And the supervisor, which was deaf to the power meanwhile."""
+    if not shutil.which("tc") or not has_own_network():
+        return
+    with Kept(pawl) as kept:
+        place = starts(kept, WATCHED + "for _ in range(20): connection()\nserver.close()", "is_empty(ends[0])")
+        subprocess.run(["tc", "qdisc", "add", "dev", "lo", "root", "pfifo", "limit", "0"], check=True)
+        calls, until = set(), time.monotonic() + 2.5
+        while time.monotonic() < until:
+            calls.add(call_of(kept.supervisor.pid))
+            time.sleep(0.01)
+        assert "42" not in calls, calls  # connect(2)
+        assert kept.fail_power() == 0, kept.said()
+        begun = time.monotonic()
+        assert said(kept, place) == "False", kept.said()
+        assert time.monotonic() - begun < 10, time.monotonic() - begun
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
@@ -225,13 +326,18 @@ def main():
              a_timer_that_expired_once_stayed_so,
              a_deadline_by_the_clock_came_later,
              an_alarm_that_nobody_had_heard_never_came_again,
+             an_alarm_whose_signal_was_thrown_away_came_all_the_same,
+             an_alarm_that_expired_in_the_midst_of_a_save_came_twice,
              a_connection_that_one_thread_had_was_given_to_another,
              the_end_of_a_pipe_that_one_thread_had_was_given_to_another,
              a_pipe_that_was_opened_anew_was_another,
              a_duplicate_of_a_connection_was_a_file_of_its_own,
              a_name_that_was_only_looked_at_was_not_saved,
              a_duplicate_became_another_file_where_the_kernel_was_not_asked,
-             a_connection_kept_a_program_from_being_restored_without_a_loopback]
+             a_connection_kept_a_program_from_being_restored_without_a_loopback,
+             nobody_told_of_a_loopback_that_is_down_before_there_was_a_connection,
+             an_aborted_connection_came_back_as_a_new_socket,
+             each_connection_held_a_restore_up_where_packets_are_lost]
     for test in tests:
         if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
             test(pawl)

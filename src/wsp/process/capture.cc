@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -251,6 +252,11 @@ constexpr KernelAction kNoActions[kSignalsMax]{};
 constexpr itimerval kNoTimers[kTimersCount]{};
 constexpr timespec kNoTimes[std::size(kKeptClocks)]{};
 
+void add_timer_calls(CallList& list, std::uint64_t place) {
+  for (std::uint64_t timer = 0; timer < kTimersCount; ++timer)
+    list.add(SYS_getitimer, {timer, place + timer * sizeof(itimerval)});
+}
+
 ProcessCalls add_process_calls(CallList& list) {
   ProcessCalls calls;
   calls.actions = list.place(kNoActions, sizeof(kNoActions));
@@ -268,8 +274,7 @@ ProcessCalls add_process_calls(CallList& list) {
   for (std::uint64_t signal = 1; signal <= kSignalsMax; ++signal)
     list.add(SYS_rt_sigaction,
              {signal, 0, calls.actions + (signal - 1) * sizeof(KernelAction), kSignalSetBytes});
-  for (std::uint64_t timer = 0; timer < kTimersCount; ++timer)
-    list.add(SYS_getitimer, {timer, calls.timers + timer * sizeof(itimerval)});
+  add_timer_calls(list, calls.timers);
   return calls;
 }
 
@@ -389,6 +394,26 @@ Status capture_process(Process& process, SavedProcess& saved) {
   return {};
 }
 
+// Timers are read before the signals that wait: of one that expires in between there is time left,
+// and its signal waits, too.
+Status read_expired_timers(Process& process, SavedProcess& saved) {
+  constexpr int kSignals[kTimersCount] = {SIGALRM, SIGVTALRM, SIGPROF};
+  if (std::none_of(std::begin(kSignals), std::end(kSignals),
+                   [&](int signal) { return saved.waits(signal); }))
+    return {};
+  CallList& list = process.list();
+  list.clear();
+  const std::uint64_t place = list.place(kNoTimers, sizeof(kNoTimers));
+  add_timer_calls(list, place);
+  PAWL_TRY(process.run_list(process.leader()));
+  itimerval found[kTimersCount];
+  std::memcpy(found, list.data(place), sizeof(found));
+  for (int timer = 0; timer < kTimersCount; ++timer) {
+    if (saved.waits(kSignals[timer])) saved.process.timers[timer] = found[timer];
+  }
+  return {};
+}
+
 // A stopped program stops anew when it is given the signals that wait for it.
 void keep_stopped(const Process& process, SavedProcess& saved) {
   const std::vector<pid_t> threads = process.threads();
@@ -408,9 +433,10 @@ Status capture_threads(Process& process, bool gives_way, SavedProcess& into) {
     if (gives_way) PAWL_TRY(process.give_way());
     PAWL_TRY(capture_thread(process, thread, false, into));
   }
-  // Not before the timers: one that expires in between has no time left, and its signal waits here.
+  // Behind the timers: of one that expires in between nothing is lost.
   into.pending = tracing::pending_signals(leader, true, kPendingSignalsMax);
   if (into.pending.size() >= kPendingSignalsMax) return too_many_signals();
+  PAWL_TRY(read_expired_timers(process, into));
   keep_stopped(process, into);
   return {};
 }

@@ -5,6 +5,7 @@
 #include <linux/netlink.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -94,6 +95,12 @@ bool hears_of_changes(int netlink) {
   return std::any_of(groups.begin(), groups.end(), [](std::uint32_t bits) { return bits != 0; });
 }
 
+// As one that was aborted is, too, which is closed as a new one is, and has seen no packets.
+bool is_shut_down(int socket) {
+  pollfd looked{socket, POLLRDHUP, 0};
+  return ::poll(&looked, 1, 0) == 1 && (looked.revents & POLLRDHUP) != 0;
+}
+
 // One that asks the kernel, as libc does to find which addresses there are: what it has asked is
 // answered by an error, and its owner asks anew.
 Status capture_netlink(int socket, DescriptorFacts& facts) {
@@ -137,7 +144,7 @@ Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
   const bool was_used = (info.tcpi_state != 0 && info.tcpi_state != kTcpClosed) ||
                         info.tcpi_segs_in != 0 || info.tcpi_segs_out != 0;
   // A connection ends with the machine; its end is as if the other side had been restarted.
-  if (is_stream && !listens && (facts.peer_bytes != 0 || was_used)) {
+  if (is_stream && !listens && (facts.peer_bytes != 0 || was_used || is_shut_down(socket))) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::reset);
     facts.peer_bytes = 0;
     return {};

@@ -3,20 +3,25 @@
 #include <linux/tcp.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace pawl::wsp {
 
 namespace {
 
-constexpr timeval kConnectTimeMax{1, 0};
+// A handshake by the loopback is over when connect(2) is: what comes later was lost.
+constexpr int kHandshakeMsMax = 50;
+constexpr const char* kNoneCanBeMade =
+    "a connection that was reset cannot be made; where the network has no loopback interface that "
+    "carries packets, bring it up (ip link set lo up), or restore with CAP_NET_ADMIN";
 
 Descriptor ended_local(int type) {
   int ends[2];
@@ -25,7 +30,7 @@ Descriptor ended_local(int type) {
   return Descriptor(ends[0]);
 }
 
-// Where it is not, what is sent to it is lost, and connect(2) waits for minutes.
+// Where it is not, what is sent to it is lost.
 bool is_loopback_up(int socket) {
   ifreq loopback{};
   std::strncpy(loopback.ifr_name, "lo", sizeof(loopback.ifr_name) - 1);
@@ -33,13 +38,18 @@ bool is_loopback_up(int socket) {
   return ::ioctl(socket, SIOCGIFFLAGS, &loopback) == 0 && (loopback.ifr_flags & IFF_UP) != 0;
 }
 
-bool set_send_time(int socket, timeval time) {
-  return ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)) == 0;
+bool becomes(int socket, short ready) {
+  pollfd waits{socket, ready, 0};
+  const int count = ::poll(&waits, 1, kHandshakeMsMax);
+  if (count == 1 && waits.revents == ready) return true;
+  if (count >= 0) errno = count == 0 ? ETIMEDOUT : ECONNREFUSED;
+  return false;
 }
 
 // By its other end, which lies here.
 Descriptor reset_stream() {
-  const Descriptor listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  constexpr int kType = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+  const Descriptor listening(::socket(AF_INET, kType, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -49,10 +59,9 @@ Descriptor reset_stream() {
       ::bind(listening.get(), generic, bytes) != 0 || ::listen(listening.get(), 1) != 0 ||
       ::getsockname(listening.get(), generic, &bytes) != 0)
     return {};
-  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // Rules for packets may lose them, too.
-  if (!socket.valid() || !set_send_time(socket.get(), kConnectTimeMax) ||
-      ::connect(socket.get(), generic, bytes) != 0 || !set_send_time(socket.get(), {}))
+  Descriptor socket(::socket(AF_INET, kType, 0));
+  if (!socket.valid() || (::connect(socket.get(), generic, bytes) != 0 && errno != EINPROGRESS) ||
+      !becomes(socket.get(), POLLOUT) || !becomes(listening.get(), POLLIN))
     return {};
   const Descriptor other(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
   const linger at_once{1, 0};
@@ -79,27 +88,47 @@ Descriptor aborted_stream() {
 }
 
 bool is_ended(const SavedDescriptor& descriptor) {
-  return descriptor.facts.kind == static_cast<std::uint32_t>(DescriptorKind::reset);
+  return descriptor.facts.kind == static_cast<std::uint32_t>(DescriptorKind::reset) &&
+         descriptor.facts.domain != AF_UNIX;
+}
+
+bool may_have_to_be_ended(const SavedDescriptor& descriptor) {
+  return is_ended(descriptor) || descriptor.facts.protocol == IPPROTO_TCP ||
+         descriptor.facts.protocol == IPPROTO_MPTCP;
 }
 
 }  // namespace
 
-Result<Descriptor> make_ended_connection(const DescriptorFacts& facts) {
-  Descriptor made = facts.domain == AF_UNIX ? ended_local(facts.type) : reset_stream();
-  const int error_number = errno;
-  if (!made.valid() && facts.domain != AF_UNIX) made = aborted_stream();
+Result<Descriptor> EndedConnections::make(const DescriptorFacts& facts) {
+  if (facts.domain == AF_UNIX) {
+    Descriptor made = ended_local(facts.type);
+    return made.valid() ? Result<Descriptor>(std::move(made))
+                        : FailedCall{errno, "a connection that has ended cannot be made"};
+  }
+  if (failed_with_ == 0) {
+    Descriptor made = reset_stream();
+    if (made.valid()) return made;
+    failed_with_ = errno;
+  }
+  Descriptor made = aborted_stream();
   if (made.valid()) return made;
-  return FailedCall{error_number,
-                    "a connection that was reset cannot be made; where the network has no loopback "
-                    "interface, bring it up (ip link set lo up), or restore with CAP_NET_ADMIN"};
+  return FailedCall{failed_with_, kNoneCanBeMade};
 }
 
 Status check_ended_connections(const SavedProcess& saved) {
   const auto& all = saved.descriptors;
-  const auto found = std::find_if(all.begin(), all.end(), [](const SavedDescriptor& one) {
-    return is_ended(one) && one.facts.domain != AF_UNIX;
-  });
-  return found == all.end() ? Status{} : make_ended_connection(found->facts).status();
+  const auto found = std::find_if(all.begin(), all.end(), is_ended);
+  return found == all.end() ? Status{} : EndedConnections().make(found->facts).status();
+}
+
+Status foresee_ended_connections(const SavedProcess& saved) {
+  const auto& all = saved.descriptors;
+  if (std::none_of(all.begin(), all.end(), may_have_to_be_ended)) return {};
+  const Descriptor any(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (any.valid() && is_loopback_up(any.get())) return {};
+  const int error_number = errno;
+  if (aborted_stream().valid()) return {};
+  return FailedCall{error_number, kNoneCanBeMade};
 }
 
 }  // namespace pawl::wsp

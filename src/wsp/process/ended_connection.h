@@ -7,11 +7,20 @@
 
 namespace pawl::wsp {
 
-// Reading fails once, with ECONNRESET or ECONNABORTED, and tells of the end then; that of a UNIX
-// socket tells of the end only.
-Result<Descriptor> make_ended_connection(const DescriptorFacts& facts);
+class EndedConnections {
+ public:
+  // Reading fails once, with ECONNRESET or ECONNABORTED, and tells of the end then; that of a UNIX
+  // socket tells of the end only.  It may be non-blocking.
+  Result<Descriptor> make(const DescriptorFacts& facts);
+
+ private:
+  int failed_with_ = 0;  // the loopback interface: it is not waited for again
+};
 
 // Whether that can be done here for all that the program has.
 Status check_ended_connections(const SavedProcess& saved);
+// Whether it could be done for a program that has connections, or may have by then; without waiting
+// for the network.  Where that loses packets, only the other one finds out.
+Status foresee_ended_connections(const SavedProcess& saved);
 
 }  // namespace pawl::wsp

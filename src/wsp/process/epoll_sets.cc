@@ -92,12 +92,18 @@ Status check_entries(Process& process, int set, std::span<const EpollEntry> entr
   return {};
 }
 
-bool control(int set, int operation, const EpollEntry& entry, std::uint32_t events) {
+Status cannot_fill(int set, int error_number, const std::string& why) {
+  return FailedCall{error_number,
+                    fmt::format("descriptor {} cannot be opened again: {}", set, why)};
+}
+
+Status control(int set, int operation, const EpollEntry& entry, std::uint32_t events) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = entry.data;
-  return ::epoll_ctl(set, operation, entry.number, &event) == 0 || errno == EEXIST ||
-         errno == EBADF;
+  if (::epoll_ctl(set, operation, entry.number, &event) == 0 || errno == EEXIST || errno == EBADF)
+    return {};
+  return cannot_fill(set, errno, "an epoll set cannot be filled");
 }
 
 bool has_told_of(int set, const EpollEntry& entry) {
@@ -111,7 +117,7 @@ bool has_told_of(int set, const EpollEntry& entry) {
 bool is_disarmed(const EpollEntry& entry) { return (entry.events & (EPOLLERR | EPOLLHUP)) == 0; }
 
 // Of an empty or a full pipe, whose ends are both open.  What is in it is the same afterwards.
-bool has_told_of_pipe(int set, const EpollEntry& entry) {
+Result<bool> has_told_of_pipe(int set, const EpollEntry& entry) {
   const Descriptor both(
       ::open(link_to_descriptor(entry.number).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!both.valid()) return false;
@@ -123,17 +129,19 @@ bool has_told_of_pipe(int set, const EpollEntry& entry) {
   const bool is_as_it_was =
       length <= 0 ? ::read(both.get(), &byte, 1) == 1
                   : ::write(both.get(), had.data(), static_cast<std::size_t>(length)) == length;
-  return is_told && is_as_it_was;
+  if (is_as_it_was) return is_told;
+  return cannot_fill(set, EIO, "a pipe in it does not take again what was in it");
 }
 
 // No call registers a file like that.  So it is told once more, here, while no other is in the set
 // that could be told.  Of a file that is not ready (a listening socket, a timer) the program can
 // hear no error and no end, and it stays registered for these; but for an idle standard stream,
 // which others have, too.
-bool add_disarmed(int set, const EpollEntry& entry, const std::set<int>& pipes) {
-  if (!control(set, EPOLL_CTL_ADD, entry, entry.events | EPOLLIN | EPOLLOUT)) return false;
-  if (has_told_of(set, entry)) return true;
-  if (pipes.contains(entry.number) && has_told_of_pipe(set, entry)) return true;
+Status add_disarmed(int set, const EpollEntry& entry, const std::set<int>& pipes) {
+  PAWL_TRY(control(set, EPOLL_CTL_ADD, entry, entry.events | EPOLLIN | EPOLLOUT));
+  if (has_told_of(set, entry)) return {};
+  const Result<bool> told = pipes.contains(entry.number) ? has_told_of_pipe(set, entry) : false;
+  if (!told.ok() || told.value()) return told.status();
   return control(set, EPOLL_CTL_MOD, entry, entry.events);
 }
 
@@ -144,12 +152,8 @@ Status fill_epoll(const SavedDescriptor& saved, const std::set<int>& pipes) {
   for (const bool disarmed : {true, false}) {
     for (const EpollEntry& entry : saved.entries) {
       if (is_disarmed(entry) != disarmed) continue;
-      if (disarmed ? add_disarmed(set, entry, pipes)
-                   : control(set, EPOLL_CTL_ADD, entry, entry.events))
-        continue;
-      return FailedCall{errno, fmt::format("descriptor {} cannot be opened again: an epoll set "
-                                           "cannot be filled",
-                                           set)};
+      PAWL_TRY(disarmed ? add_disarmed(set, entry, pipes)
+                        : control(set, EPOLL_CTL_ADD, entry, entry.events));
     }
   }
   return {};

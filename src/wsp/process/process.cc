@@ -426,9 +426,9 @@ Status Process::judge(pid_t thread, Ran ran, int status) {
   return failed;
 }
 
-bool Process::all_stopped() const {
-  return std::all_of(threads_.begin(), threads_.end(),
-                     [](const auto& entry) { return entry.second.is_stopped; });
+std::ptrdiff_t Process::running_count() const {
+  return std::count_if(threads_.begin(), threads_.end(),
+                       [](const auto& entry) { return !entry.second.is_stopped; });
 }
 
 Status Process::give_way() const {
@@ -436,25 +436,30 @@ Status Process::give_way() const {
   return Status::failure(ECANCELED, "something more urgent came meanwhile");
 }
 
-Status Process::stop_all(std::chrono::milliseconds time_max, bool gives_way) {
+Status Process::stop_all(std::chrono::milliseconds quiet_max, bool gives_way) {
   is_stopping_ = true;
   made_meanwhile_.clear();
   for (auto& [number, thread] : threads_) {
     if (!thread.is_stopped) tracing::interrupt(number);
   }
-  const auto until = std::chrono::steady_clock::now() + time_max;
-  for (;;) {
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + kStopTimeMax;
+  auto quiet_until = Clock::now() + quiet_max;
+  for (std::ptrdiff_t last = running_count();;) {
     take_events();
     if (threads_.empty()) {
       is_stopping_ = false;
       return Status::failure(ESRCH, "the program has ended");
     }
-    if (all_stopped()) break;
+    const std::ptrdiff_t running = running_count();
+    if (running == 0) break;
+    if (running < last) quiet_until = Clock::now() + quiet_max;
+    last = running;
     if (const Status urgent = gives_way ? give_way() : Status{}; !urgent.ok()) {
       resume_all();
       return urgent;
     }
-    if (std::chrono::steady_clock::now() > until) {
+    if (Clock::now() > std::min(until, quiet_until)) {
       const auto busy = std::find_if(threads_.begin(), threads_.end(),
                                      [](const auto& entry) { return !entry.second.is_stopped; });
       const pid_t number = busy->first;

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -73,10 +74,12 @@ class Process {
   void take_events();
   bool has_more_events() const { return has_more_events_; }
 
+  static constexpr std::chrono::milliseconds kStopTimeMax{5000};
   // On return each thread stands in a PTRACE_EVENT_STOP, outside of a changed call.  ESRCH: the
-  // program ended meanwhile; ETIME: a thread does not stop for so long, which the text names;
-  // ECANCELED: it gave way to what is more urgent.  But for the first of these all go on.
-  Status stop_all(std::chrono::milliseconds time_max, bool gives_way);
+  // program ended meanwhile; ETIME: one, which the text names, does not stop: no other has for so
+  // long, or kStopTimeMax is over; ECANCELED: it gave way to what is more urgent.  But for the
+  // first of these all go on.
+  Status stop_all(std::chrono::milliseconds quiet_max, bool gives_way);
   // But for a program that is stopped (SIGSTOP), which stays so.
   void resume_all();
 
@@ -113,7 +116,7 @@ class Process {
   void end(pid_t thread, int status);
   void go_on(pid_t thread, int signal = 0);
   Status judge(pid_t thread, Ran ran, int status);
-  bool all_stopped() const;
+  std::ptrdiff_t running_count() const;
 
   // A program was executed: its memory is moved into the file.
   Status convert(pid_t thread);

@@ -195,6 +195,7 @@ class Rebuild {
       const int file =
           is_made ? ::dup(end)
                   : ::open(link_to_descriptor(end).c_str(), static_cast<int>(mode) | O_NONBLOCK);
+      if (file < 0) return cannot_open(one->facts, "a pipe");
       ::fcntl(file, F_SETFL, static_cast<int>(one->facts.flags & (kStatusFlags | O_DIRECT)));
       PAWL_TRY(put(*one, file, "a pipe"));
     }
@@ -296,9 +297,9 @@ class Rebuild {
   // A connection whose other end was restarted.
   Status make_reset(const SavedDescriptor& descriptor, int non_blocking) {
     const DescriptorFacts& facts = descriptor.facts;
-    Result<Descriptor> made = make_ended_connection(facts);
+    Result<Descriptor> made = ended_.make(facts);
     if (!made.ok()) return cannot_open(facts, made.status());
-    if (non_blocking != 0) ::fcntl(made.value().get(), F_SETFL, O_NONBLOCK);
+    ::fcntl(made.value().get(), F_SETFL, non_blocking);
     PAWL_TRY(put(descriptor, made.value().release(), "a connection"));
     return give_to_owner(facts, facts.number);
   }
@@ -310,6 +311,7 @@ class Rebuild {
   int writing_;
   std::map<std::uint64_t, std::vector<const SavedDescriptor*>> pipes_;  // by inode
   std::set<int> own_pipes_;
+  EndedConnections ended_;
 };
 
 }  // namespace

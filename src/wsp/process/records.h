@@ -8,6 +8,7 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstddef>
@@ -237,6 +238,11 @@ struct SavedProcess {
   std::vector<Origin> origins;
   std::vector<SavedDescriptor> descriptors;
   std::vector<siginfo_t> pending;  // for the process as a whole
+
+  bool waits(int signal) const {
+    return std::any_of(pending.begin(), pending.end(),
+                       [signal](const siginfo_t& one) { return one.si_signo == signal; });
+  }
 };
 
 void write_records(ImageWriter& writer, const SavedProcess& process);

@@ -759,7 +759,8 @@ class Restore {
       const bool is_zero = its.it_value.tv_sec == 0 && its.it_value.tv_usec == 0;
       // One whose signal waits stands still until the program takes that. Set to zero it would have
       // no interval any more. So it expires at once, and adds nothing to the signal that waits.
-      if (timer == ITIMER_REAL && is_zero &&
+      // Where none waits, it was thrown away, and the timer stands still for good.
+      if (timer == ITIMER_REAL && is_zero && saved_.waits(SIGALRM) &&
           (its.it_interval.tv_sec != 0 || its.it_interval.tv_usec != 0))
         its.it_value.tv_usec = 1;
       list.add(SYS_setitimer, {timer, list.place(&its, sizeof(its)), 0});

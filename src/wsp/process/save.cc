@@ -28,9 +28,8 @@ constexpr const char* kStopping = "stop the threads";
 constexpr const char* kThreads = "registers and signals";
 constexpr const char* kMappings = "mappings";
 
-// How long the other threads stand still for one that does not stop.
-constexpr std::chrono::milliseconds kStopTimeMax{5000};
-constexpr std::chrono::milliseconds kCheckStopTimeMax{100};  // nobody has asked for that
+// How long the other threads stand still for one that does not stop, where nobody has asked.
+constexpr std::chrono::milliseconds kCheckQuietMax{100};
 
 class SaveRun {
  public:
@@ -44,9 +43,9 @@ class SaveRun {
     KeptMemory& memory = process_.memory();
     ImageWriter writer(memory.image(), memory.generation(), memory.inode());
     const bool gives_way = extent_ != SaveExtent::marked;
-    const auto stop_time_max = extent_ == SaveExtent::image ? kCheckStopTimeMax : kStopTimeMax;
+    const auto quiet_max = extent_ == SaveExtent::image ? kCheckQuietMax : Process::kStopTimeMax;
     PAWL_TRY(step(kStopping, [&] {
-      Status done = process_.stop_all(stop_time_max, gives_way);
+      Status done = process_.stop_all(quiet_max, gives_way);
       for (const auto& [thread, maker] : process_.made_meanwhile()) urgency_.adopt(thread, maker);
       return done;
     }));
@@ -174,7 +173,7 @@ Result<SaveOutlook> check_savable(Process& process) {
   if (!done.ok()) return done;
   SaveOutlook outlook{took_us, run.burden(), {}};
   outlook.restorable = check_descriptor_limit(run.saved());
-  if (outlook.restorable.ok()) outlook.restorable = check_ended_connections(run.saved());
+  if (outlook.restorable.ok()) outlook.restorable = foresee_ended_connections(run.saved());
   return outlook;
 }
 
