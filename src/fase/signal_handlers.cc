@@ -8,6 +8,7 @@
 // nothing that is not async-signal-safe.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 
 #include "fase/abi.h"
@@ -44,21 +45,24 @@ bool is_return_of_handler(const void* address) {
 
 namespace pawl::fase {
 
-// Made with the program: a handler cannot make it.  Never destroyed, for the same reason.
-Thread& Thread::of_handlers() {
-  union Kept {
-    constexpr Kept() : thread(OfHandlers{}) {}
-    ~Kept() {}
-    Thread thread;
-  };
-  static constinit Kept kept;
-  return kept.thread;
-}
+// Never destroyed: handlers may come to the last.
+union Thread::Kept {
+  constexpr Kept() : thread(OfHandlers{}) {}
+  ~Kept() {}
+  Thread thread;
+};
+// Made with the program, and no variable of a function: the first handler would have its destructor
+// registered, for which the C library locks and allocates.
+constinit Thread::Kept Thread::kept_of_handlers;
+
+Thread& Thread::of_handlers() { return kept_of_handlers.thread; }
 
 bool Thread::enter_handler() {
   Thread* const before = the_thread;
   if (before == &of_handlers()) return false;
   interrupted_thread = before;
+  // Another handler may come in between.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   the_thread = &of_handlers();
   return true;
 }
@@ -77,6 +81,8 @@ bool Thread::is_in_or_behind_fase() const {
 Thread& Thread::lend() {
   if (interrupted_thread != nullptr && interrupted_thread->is_in_or_behind_fase()) return *this;
   the_thread = interrupted_thread;
+  // As in enter_handler().
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   interrupted_thread = &current();
   interrupted_thread->is_lent_to_handler_ = true;
   interrupted_thread->lines_.forget_hints();
