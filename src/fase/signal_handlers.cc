@@ -19,23 +19,29 @@ namespace {
 using pawl::fase::Thread;
 
 // What stands where a handler returns to: the call of rt_sigreturn(2), as debuggers and unwinders
-// know it.
+// know it; and where a program's code ends.
 #if defined(__x86_64__)
+constexpr std::uint64_t kCodeEnd = std::uint64_t{1} << 47;
 constexpr std::array<std::uint8_t, 9> kReturnOfHandler = {0x48, 0xc7, 0xc0, 0x0f, 0x00,
                                                           0x00, 0x00, 0x0f, 0x05};
 #elif defined(__aarch64__)
+constexpr std::uint64_t kCodeEnd = std::uint64_t{1} << 48;
 constexpr std::array<std::uint8_t, 8> kReturnOfHandler = {0x68, 0x11, 0x80, 0xd2,
                                                           0x01, 0x00, 0x00, 0xd4};
 #elif defined(__riscv)
+constexpr std::uint64_t kCodeEnd = std::uint64_t{1} << 47;
 constexpr std::array<std::uint8_t, 8> kReturnOfHandler = {0x93, 0x08, 0xb0, 0x08,
                                                           0x73, 0x00, 0x00, 0x00};
 #else
 #error "what does a signal handler return to here?"
 #endif
+constexpr std::uint64_t kCodeMin = 4096;
 
 // Every call of a function that might be a handler comes here: the first bytes tell nearly all
-// apart, and there may be no more of them.
+// apart, and there may be no more of them.  What a fibre's entry returns to is no code: 0, or a
+// mark.
 bool is_return_of_handler(const void* address) {
+  if (reinterpret_cast<std::uint64_t>(address) - kCodeMin >= kCodeEnd - kCodeMin) return false;
   const auto* const code = static_cast<const std::uint8_t*>(address);
   return std::mismatch(kReturnOfHandler.begin(), kReturnOfHandler.end(), code).first ==
          kReturnOfHandler.end();

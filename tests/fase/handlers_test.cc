@@ -214,6 +214,7 @@ TEST_F(FaseHandlers, OneInAThreadThatTheRunTimeDidNotKnowMadeItKnown) {
       interrupt([&] {
         check_everything();
         EXPECT_EQ(pawl_fase_root(fase), &data);
+        EXPECT_EQ(pawl_fase_set_root(fase, &data), 0);
         EXPECT_GT(pawl_fase_usable_size(fase, &data), 0u);
         store(data.a, std::uint64_t{1});
         EXPECT_TRUE(durable_.has(data.a));
@@ -231,6 +232,16 @@ TEST_F(FaseHandlers, ACheckInAThreadThatTheRunTimeDidNotKnowMadeItKnown) {
       EXPECT_EQ(fase::the_thread, nullptr);
     });
   });
+}
+
+// The entry of a fibre returns to whatever its maker put there.
+TEST(FaseHandlersOfFibres, WhatReturnsToNoCodeWasReadThere) {
+  for (const std::uint64_t number :
+       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4095}, std::uint64_t{1} << 63,
+        ~std::uint64_t{0}, std::uint64_t{0xdead'beef'dead'beef}}) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it is none
+    EXPECT_EQ(pawl_fase_handler_begin(reinterpret_cast<const void*>(number)), nullptr);
+  }
 }
 
 #ifdef __x86_64__

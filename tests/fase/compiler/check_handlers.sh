@@ -43,3 +43,5 @@ done
 "$wrappers/pawl-clang" -fpawl=ido -O2 -D_GNU_SOURCE -Wall -Wextra -Werror -pthread \
   "$here/forks_beside_atexit.c" -o "$work/forks"
 timeout 60 "$work/forks" "$work/data" >"$work/said" 2>&1 || fail "a child hangs where a thread calls atexit() meanwhile"
+"$wrappers/pawl-clang" -fpawl=ido -O2 -Wall -Wextra -Werror "$here/fibre.c" -o "$work/fibre"
+(ulimit -c 0; "$work/fibre" >"$work/said" 2>&1) || fail "a function that returns to nowhere ends the program with $?"
