@@ -63,21 +63,27 @@ constinit Thread::Kept Thread::kept_of_handlers;
 
 Thread& Thread::of_handlers() { return kept_of_handlers.thread; }
 
-bool Thread::enter_handler() {
+// What it returns is the Thread of handlers; or where the handler interrupts another one that was
+// lent the thread's own, that, which is lent again behind it.
+Thread* Thread::enter_handler() {
   Thread* const before = the_thread;
-  if (before == &of_handlers()) return false;
+  if (before == &of_handlers()) return nullptr;
   interrupted_thread = before;
+  const bool is_lent = before != nullptr && before->is_lent_to_handler_;
   // Another handler may come in between.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   the_thread = &of_handlers();
-  return true;
+  return is_lent ? before : &of_handlers();
 }
 
-void Thread::leave_handler() {
+void Thread::leave_handler(Thread* entered) {
   // With a lock held it keeps what it was lent.
   if (the_thread != &of_handlers() && the_thread != nullptr)
     the_thread->is_lent_to_handler_ = false;
   the_thread = interrupted_thread;
+  // As in enter_handler().
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (entered != &of_handlers()) entered->is_lent_to_handler_ = true;
 }
 
 bool Thread::is_in_or_behind_fase() const {
@@ -113,12 +119,11 @@ Status Thread::check_not_in_handler() const {
 extern "C" {
 
 PAWL_PUBLIC void* pawl_fase_handler_begin(const void* returns_to) {
-  if (!is_return_of_handler(returns_to) || !Thread::enter_handler()) return nullptr;
-  return pawl::fase::the_thread;
+  return is_return_of_handler(returns_to) ? Thread::enter_handler() : nullptr;
 }
 
 PAWL_PUBLIC void pawl_fase_handler_end(void* entered) {
-  if (entered != nullptr) Thread::leave_handler();
+  if (entered != nullptr) Thread::leave_handler(static_cast<Thread*>(entered));
 }
 
 }  // extern "C"

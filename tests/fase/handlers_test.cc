@@ -419,6 +419,32 @@ TEST_F(FaseHandlers, AThreadThatLeftOneByAJumpGoesOn) {
   });
 }
 
+TEST_F(FaseHandlers, ARootThatWasSetBehindAJumpOutOfOneCameBeforeWhatItNames) {
+  with_data([&](pawl_fase* fase, Data& data) {
+    static sigjmp_buf behind;
+    store(data.a, std::uint64_t{1});
+    if (sigsetjmp(behind, 1) == 0) interrupt([] { siglongjmp(behind, 1); });
+    EXPECT_EQ(pawl_fase_set_root(fase, &data), 0);
+    EXPECT_TRUE(durable_.has(data.a));
+  });
+}
+
+TEST_F(FaseHandlers, OneThatInterruptedAnothersCallTookTheLoanOfIt) {
+  with_data([&](pawl_fase* fase, Data& data) {
+    interrupt([&] {
+      bool was_called = false;
+      durable_.after_flush = [&] {
+        interrupt([&] { set_in_section(data.of_handler, data.a, 1); });
+        was_called = true;
+      };
+      EXPECT_NE(pawl_fase_malloc(fase, 100), nullptr);
+      EXPECT_TRUE(was_called);
+      store(data.c, std::uint64_t{1});
+      EXPECT_TRUE(durable_.has(data.c));
+    });
+  });
+}
+
 // A supervisor forks in its handler, and the child goes on where the signal came.
 TEST_F(FaseHandlers, AChildThatOneForkedKeptTheFileInItsThread) {
   with_data([&](pawl_fase*, Data& data) {
