@@ -243,11 +243,12 @@ PAWL_PUBLIC int pawl_fase_set_root(pawl_fase* fase, void* root) {
   return on_file(fase, [&](File& file) -> Status {
     if (root != nullptr && !file.holds(root)) return invalid("the root must be in the file");
     std::uint64_t& word = file.header().root;
-    Thread& thread = Thread::current();
+    Thread& thread = Thread::current().lent_if_made();
     thread.will_store(&word, sizeof word);
     std::atomic_ref(word).store(reinterpret_cast<std::uint64_t>(root));
     thread.stored(&word, sizeof word);
     if (!thread.is_in_fase()) thread.persist_stored();
+    thread.return_to_handler();
     return {};
   });
 }

@@ -8,6 +8,7 @@
 // nothing that is not async-signal-safe.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 
 #include "fase/abi.h"
@@ -18,23 +19,29 @@ namespace {
 using pawl::fase::Thread;
 
 // What stands where a handler returns to: the call of rt_sigreturn(2), as debuggers and unwinders
-// know it.
+// know it; and where a program's code ends.
 #if defined(__x86_64__)
+constexpr std::uint64_t kCodeEnd = std::uint64_t{1} << 47;
 constexpr std::array<std::uint8_t, 9> kReturnOfHandler = {0x48, 0xc7, 0xc0, 0x0f, 0x00,
                                                           0x00, 0x00, 0x0f, 0x05};
 #elif defined(__aarch64__)
+constexpr std::uint64_t kCodeEnd = std::uint64_t{1} << 48;
 constexpr std::array<std::uint8_t, 8> kReturnOfHandler = {0x68, 0x11, 0x80, 0xd2,
                                                           0x01, 0x00, 0x00, 0xd4};
 #elif defined(__riscv)
+constexpr std::uint64_t kCodeEnd = std::uint64_t{1} << 47;
 constexpr std::array<std::uint8_t, 8> kReturnOfHandler = {0x93, 0x08, 0xb0, 0x08,
                                                           0x73, 0x00, 0x00, 0x00};
 #else
 #error "what does a signal handler return to here?"
 #endif
+constexpr std::uint64_t kCodeMin = 4096;
 
 // Every call of a function that might be a handler comes here: the first bytes tell nearly all
-// apart, and there may be no more of them.
+// apart, and there may be no more of them.  What a fibre's entry returns to is no code: 0, or a
+// mark.
 bool is_return_of_handler(const void* address) {
+  if (reinterpret_cast<std::uint64_t>(address) - kCodeMin >= kCodeEnd - kCodeMin) return false;
   const auto* const code = static_cast<const std::uint8_t*>(address);
   return std::mismatch(kReturnOfHandler.begin(), kReturnOfHandler.end(), code).first ==
          kReturnOfHandler.end();
@@ -44,30 +51,39 @@ bool is_return_of_handler(const void* address) {
 
 namespace pawl::fase {
 
-// Made with the program: a handler cannot make it.  Never destroyed, for the same reason.
-Thread& Thread::of_handlers() {
-  union Kept {
-    constexpr Kept() : thread(OfHandlers{}) {}
-    ~Kept() {}
-    Thread thread;
-  };
-  static constinit Kept kept;
-  return kept.thread;
-}
+// Never destroyed: handlers may come to the last.
+union Thread::Kept {
+  constexpr Kept() : thread(OfHandlers{}) {}
+  ~Kept() {}
+  Thread thread;
+};
+// Made with the program, and no variable of a function: the first handler would have its destructor
+// registered, for which the C library locks and allocates.
+constinit Thread::Kept Thread::kept_of_handlers;
 
-bool Thread::enter_handler() {
+Thread& Thread::of_handlers() { return kept_of_handlers.thread; }
+
+// What it returns is the Thread of handlers; or where the handler interrupts another one that was
+// lent the thread's own, that, which is lent again behind it.
+Thread* Thread::enter_handler() {
   Thread* const before = the_thread;
-  if (before == &of_handlers()) return false;
+  if (before == &of_handlers()) return nullptr;
   interrupted_thread = before;
+  const bool is_lent = before != nullptr && before->is_lent_to_handler_;
+  // Another handler may come in between.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   the_thread = &of_handlers();
-  return true;
+  return is_lent ? before : &of_handlers();
 }
 
-void Thread::leave_handler() {
+void Thread::leave_handler(Thread* entered) {
   // With a lock held it keeps what it was lent.
   if (the_thread != &of_handlers() && the_thread != nullptr)
     the_thread->is_lent_to_handler_ = false;
   the_thread = interrupted_thread;
+  // As in enter_handler().
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (entered != &of_handlers()) entered->is_lent_to_handler_ = true;
 }
 
 bool Thread::is_in_or_behind_fase() const {
@@ -77,6 +93,8 @@ bool Thread::is_in_or_behind_fase() const {
 Thread& Thread::lend() {
   if (interrupted_thread != nullptr && interrupted_thread->is_in_or_behind_fase()) return *this;
   the_thread = interrupted_thread;
+  // As in enter_handler().
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   interrupted_thread = &current();
   interrupted_thread->is_lent_to_handler_ = true;
   interrupted_thread->lines_.forget_hints();
@@ -101,12 +119,11 @@ Status Thread::check_not_in_handler() const {
 extern "C" {
 
 PAWL_PUBLIC void* pawl_fase_handler_begin(const void* returns_to) {
-  if (!is_return_of_handler(returns_to) || !Thread::enter_handler()) return nullptr;
-  return pawl::fase::the_thread;
+  return is_return_of_handler(returns_to) ? Thread::enter_handler() : nullptr;
 }
 
 PAWL_PUBLIC void pawl_fase_handler_end(void* entered) {
-  if (entered != nullptr) Thread::leave_handler();
+  if (entered != nullptr) Thread::leave_handler(static_cast<Thread*>(entered));
 }
 
 }  // extern "C"

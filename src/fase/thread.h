@@ -83,12 +83,15 @@ class Thread {
 
   // --- signal handlers, in signal_handlers.cc ---
   // Between these two the calling thread has the Thread of handlers: in no FASE, and nothing of it
-  // changes, for all handlers share it.  False: it has that already.
-  static bool enter_handler();
-  static void leave_handler();
+  // changes, for all handlers share it.  Null: it has that already.  Else the second takes what the
+  // first has returned.
+  static Thread* enter_handler();
+  static void leave_handler(Thread* entered);
   // For who takes a lock or allocates.  In a handler that interrupts no FASE the thread's own,
   // until return_to_handler() is called outside of a FASE; else this one.
   Thread& lent_to_handler() { return is_of_handlers_ ? lend() : *this; }
+  // The same for who makes durable what the thread has stored: nothing is allocated.
+  Thread& lent_if_made() { return interrupted_thread != nullptr ? lent_to_handler() : *this; }
   void return_to_handler() {
     if (is_lent_to_handler_) [[unlikely]]
       end_loan();
@@ -216,6 +219,8 @@ class Thread {
 
   struct OfHandlers {};
   constexpr explicit Thread(OfHandlers) : is_of_handlers_(true) {}
+  union Kept;
+  static Kept kept_of_handlers;
   static Thread& of_handlers();
   Thread& lend();
   void end_loan();

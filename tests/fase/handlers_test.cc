@@ -214,6 +214,7 @@ TEST_F(FaseHandlers, OneInAThreadThatTheRunTimeDidNotKnowMadeItKnown) {
       interrupt([&] {
         check_everything();
         EXPECT_EQ(pawl_fase_root(fase), &data);
+        EXPECT_EQ(pawl_fase_set_root(fase, &data), 0);
         EXPECT_GT(pawl_fase_usable_size(fase, &data), 0u);
         store(data.a, std::uint64_t{1});
         EXPECT_TRUE(durable_.has(data.a));
@@ -231,6 +232,16 @@ TEST_F(FaseHandlers, ACheckInAThreadThatTheRunTimeDidNotKnowMadeItKnown) {
       EXPECT_EQ(fase::the_thread, nullptr);
     });
   });
+}
+
+// The entry of a fibre returns to whatever its maker put there.
+TEST(FaseHandlersOfFibres, WhatReturnsToNoCodeWasReadThere) {
+  for (const std::uint64_t number :
+       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4095}, std::uint64_t{1} << 63,
+        ~std::uint64_t{0}, std::uint64_t{0xdead'beef'dead'beef}}) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): it is none
+    EXPECT_EQ(pawl_fase_handler_begin(reinterpret_cast<const void*>(number)), nullptr);
+  }
 }
 
 #ifdef __x86_64__
@@ -405,6 +416,32 @@ TEST_F(FaseHandlers, AThreadThatLeftOneByAJumpGoesOn) {
     EXPECT_EQ(pawl_fase_free(fase, block), 0);
     interrupt([&] { set_in_section(data.lock, data.b, 1); });
     EXPECT_TRUE(durable_.has(data.b));
+  });
+}
+
+TEST_F(FaseHandlers, ARootThatWasSetBehindAJumpOutOfOneCameBeforeWhatItNames) {
+  with_data([&](pawl_fase* fase, Data& data) {
+    static sigjmp_buf behind;
+    store(data.a, std::uint64_t{1});
+    if (sigsetjmp(behind, 1) == 0) interrupt([] { siglongjmp(behind, 1); });
+    EXPECT_EQ(pawl_fase_set_root(fase, &data), 0);
+    EXPECT_TRUE(durable_.has(data.a));
+  });
+}
+
+TEST_F(FaseHandlers, OneThatInterruptedAnothersCallTookTheLoanOfIt) {
+  with_data([&](pawl_fase* fase, Data& data) {
+    interrupt([&] {
+      bool was_called = false;
+      durable_.after_flush = [&] {
+        interrupt([&] { set_in_section(data.of_handler, data.a, 1); });
+        was_called = true;
+      };
+      EXPECT_NE(pawl_fase_malloc(fase, 100), nullptr);
+      EXPECT_TRUE(was_called);
+      store(data.c, std::uint64_t{1});
+      EXPECT_TRUE(durable_.has(data.c));
+    });
   });
 }
 

@@ -35,6 +35,13 @@ for options in '-fpawl=ido -O2' '-fpawl=ido -O0' '-fpawl=justdo -O1' '-fpawl=und
   "$wrappers/pawl-clang" $options -D_GNU_SOURCE -Wall -Wextra -Werror -pthread "$here/handlers_in_malloc.c" \
     "$work/malloc.o" -o "$work/in_malloc"
   rm -f "$work/data"
-  (ulimit -c 0; timeout 60 "$work/in_malloc" "$work/data" >"$work/said" 2>&1) ||
-    fail "$options: a handler that interrupts malloc() ends the program with $?"
+  for at_exit in $(seq 0 31); do
+    (ulimit -c 0; timeout 60 "$work/in_malloc" "$work/data" "$at_exit" >"$work/said" 2>&1) ||
+      fail "$options: a handler that interrupts malloc() ends the program with $?, $at_exit functions before its end"
+  done
 done
+"$wrappers/pawl-clang" -fpawl=ido -O2 -D_GNU_SOURCE -Wall -Wextra -Werror -pthread \
+  "$here/forks_beside_atexit.c" -o "$work/forks"
+timeout 60 "$work/forks" "$work/data" >"$work/said" 2>&1 || fail "a child hangs where a thread calls atexit() meanwhile"
+"$wrappers/pawl-clang" -fpawl=ido -O2 -Wall -Wextra -Werror "$here/fibre.c" -o "$work/fibre"
+(ulimit -c 0; "$work/fibre" >"$work/said" 2>&1) || fail "a function that returns to nowhere ends the program with $?"

@@ -1,5 +1,6 @@
-/* handlers_in_malloc FILE: a signal interrupts malloc() in threads that are in no section, known to
- * the run-time and not.  Its handler changes memory of all kinds, through pointers. */
+/* handlers_in_malloc FILE COUNT: a signal interrupts malloc() in threads that are in no section,
+ * known to the run-time and not.  Its handler changes memory of all kinds, through pointers.  So
+ * many functions wait for the end of the program: the C library allocates memory for each 32nd. */
 #include <pawl/fase.h>
 #include <pthread.h>
 #include <signal.h>
@@ -25,6 +26,9 @@ static void on_signal(int number) {
   data->seen = *to_calls;
 }
 
+static volatile int ended;
+static void at_end(void) { ended = 1; }
+
 static __attribute__((noinline)) void add(struct data* to) {
   pthread_mutex_lock(&to->lock);
   to->sum += limit;
@@ -33,12 +37,13 @@ static __attribute__((noinline)) void add(struct data* to) {
 }
 
 int main(int count, char** arguments) {
-  if (count != 2) return 2;
+  if (count != 3) return 2;
   pawl_fase* const file = pawl_fase_open(arguments[1], NULL);
   if (file == NULL) return fprintf(stderr, "%s\n", pawl_last_error()), 1;
   data = pawl_fase_calloc(file, 1, sizeof *data);
   if (data == NULL) return fprintf(stderr, "%s\n", pawl_last_error()), 1;
   add(data);
+  for (int left = atoi(arguments[2]); left > 0; --left) atexit(at_end);
   signal(SIGUSR1, on_signal);
   allocate(NULL);
   pthread_t thread;
