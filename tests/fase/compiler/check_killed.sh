@@ -20,3 +20,18 @@ for level in -O2 -O0; do
   done
   "$work/killed" "$work/data" 0
 done
+
+# What a section stores into memory of the program had no place in recovery: too much, or of vectors.
+for options in -O2 -O0 "-O2 -mavx"; do
+  "$wrappers/pawl-clang" -fpawl=ido $options -Wall -Wextra -Werror -pthread "$here/killed_large.c" \
+    -o "$work/killed_large"
+  rm -f "$work/large"
+  case $options in *-mavx) grep -q -w avx /proc/cpuinfo || continue ;; esac
+  status=0
+  "$work/killed_large" "$work/large" ends >"$work/said" 2>&1 || status=$?
+  if [ $status != 137 ]; then
+    cat "$work/said" >&2
+    exit 1
+  fi
+  "$work/killed_large" "$work/large"
+done
