@@ -1,5 +1,6 @@
-/* killed_large FILE ends: a section fills more memory than a page has, of the file and of the
- * program, until the process kills itself in its middle.  Before, it checks what the last run left.
+/* killed_large FILE BYTES: a section fills more memory than a page has, of the file and of the
+ * program (so many bytes), until the process kills itself in its middle, or stores behind its
+ * memory.  Before, it checks what the last run left.
  * killed_large FILE: it only checks, and that a section was finished. */
 #include <pawl/fase.h>
 #include <pthread.h>
@@ -22,11 +23,12 @@ struct data {
 static _Alignas(64) char own[kLarge];
 char* handed_out = own;
 
-static void fill(struct data* data, char* to) {
+static void fill(struct data* data, char* to, size_t bytes) {
   to = __builtin_assume_aligned(to, 64);
   pthread_mutex_lock(&data->lock);
   const long turn = data->begun + 1;
   data->begun = turn;
+  memset(to, (int)turn, bytes);
   for (int i = 0; i < kFills; ++i) {
     memset(to, (int)turn, kLarge);
     memset(to + 64, i, 64);
@@ -67,5 +69,5 @@ int main(int count, char** words) {
   }
   pthread_t thread;
   if (pthread_create(&thread, NULL, watch, data) != 0) return 1;
-  for (;;) fill(data, handed_out);
+  for (;;) fill(data, handed_out, strtoul(words[2], NULL, 10));
 }
