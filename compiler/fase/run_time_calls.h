@@ -12,7 +12,6 @@ namespace pawl::compiler::fase {
 constexpr std::uint64_t kWindow = 0x0c0000000000;
 constexpr std::uint64_t kWindowBytes = 0x080000000000;
 constexpr std::uint64_t kLiveInBytesMax = 384;
-constexpr std::uint64_t kSinkBytes = 4096;
 constexpr std::uint64_t kSlotBytes = 8;  // of live-ins
 
 constexpr llvm::StringLiteral kFunctionSection = "pawl_fase_functions";

@@ -12,7 +12,6 @@ namespace pawl::compiler::fase_verifier {
 
 constexpr std::uint64_t kWindow = 0x0c0000000000;       // PAWL_FASE_WINDOW
 constexpr std::uint64_t kWindowBytes = 0x080000000000;  // PAWL_FASE_WINDOW_BYTES
-constexpr std::uint64_t kSinkBytes = 4096;              // PAWL_FASE_SINK_BYTES
 constexpr std::uint64_t kLiveInBytesMax = 384;          // PAWL_FASE_LIVE_IN_BYTES_MAX
 
 enum class AbiCall {

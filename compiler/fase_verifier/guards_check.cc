@@ -134,7 +134,7 @@ bool has_target(const Access& write) {
       if (constant == nullptr) continue;
       const std::uint64_t end = static_cast<std::uint64_t>(write.offset) + write.bytes;
       if (write.length != nullptr || write.is_unbounded || write.offset < 0) return false;
-      if (end > constant->getZExtValue() || end > kSinkBytes) return false;
+      if (end > constant->getZExtValue()) return false;
       continue;
     }
     const auto* choice = llvm::dyn_cast<llvm::Instruction>(value);

@@ -75,6 +75,36 @@ class NoteSearch {
   const llvm::Instruction* missing_ = nullptr;
 };
 
+// Whether all ways to a write have asked for the window, and it is not in it.
+class OutsideSearch {
+ public:
+  explicit OutsideSearch(const Access& write) : write_(write), object_(object_of(write.pointer)) {}
+
+  bool at(const llvm::Instruction& instruction, const WayState&) {
+    may_be_inside_ |= &instruction == object_;  // before, it was another one
+    return !may_be_inside_;
+  }
+  bool over(const llvm::BasicBlock& from, const llvm::BasicBlock& to, const WayState&) const {
+    return !may_be_inside_ && in_window(from, to, write_.pointer) != std::optional(false);
+  }
+  void end(const llvm::BasicBlock&, const WayState&) { may_be_inside_ = true; }
+
+  bool may_be_inside() const { return may_be_inside_; }
+
+ private:
+  const Access& write_;
+  const llvm::Value* object_;
+  bool may_be_inside_ = false;
+};
+
+bool may_be_in_window(const FunctionScene& scene, const llvm::Instruction& instruction,
+                      const Access& write) {
+  if (write.pointer == nullptr) return true;
+  OutsideSearch search(write);
+  scene.backward(instruction, search);
+  return search.may_be_inside();
+}
+
 }  // namespace
 
 void check_notes(const FunctionScene& scene) {
@@ -87,7 +117,7 @@ void check_notes(const FunctionScene& scene) {
       if (write.is_root || scene.is_run_times(write)) continue;
       NoteSearch search(scene, write);
       scene.forward(instruction, search);
-      if (search.missing() == nullptr) continue;
+      if (search.missing() == nullptr || !may_be_in_window(scene, instruction, write)) continue;
       scene.reports.error(instruction, 'd',
                           "of what is stored here (" + name_of(instruction) +
                               ") the run-time is not told, or not of all, before " +

@@ -119,8 +119,8 @@ void pawl_fase_undo(const void* at, size_t bytes);
 
 /* For addresses outside of the window only.  Where to store: `at`, which is refused if variables
  * are kept there (pawl_fase_keep()); but in recovery, where the dead process's own memory is no
- * more, a place that nobody reads, of bytes_max at most. */
-#define PAWL_FASE_SINK_BYTES 4096
+ * more, a place that nobody reads, with room for as many bytes, until the next call.  It is aligned
+ * for all stores. */
 void* pawl_fase_volatile_target(void* at, size_t bytes);
 
 /* For addresses outside of the window only, before a load.  A load of volatile memory cannot be

@@ -114,8 +114,9 @@ int RecoveredFase::lock(std::uint64_t lock, Patience patience) {
 void RecoveredFase::unlock(std::uint64_t lock) { locks_.release(*this, lock); }
 
 void* RecoveredFase::sink(std::size_t count) {
-  if (sink_.size() < count) sink_.resize(std::max<std::size_t>(count, PAWL_FASE_SINK_BYTES));
-  return sink_.data();
+  if (void* const room = sink_.room(count)) return room;
+  give_up(Status::no_memory("no memory for what a section stores into memory of the program"));
+  leave();
 }
 
 void RecoveredFase::leave() { std::longjmp(out_, 1); }

@@ -9,6 +9,7 @@
 
 #include "fase/log.h"
 #include "fase/recovery_locks.h"
+#include "fase/sink.h"
 #include "fase/thread.h"
 
 namespace pawl::fase {
@@ -45,7 +46,7 @@ class RecoveredFase final : public LockOwner {
   const pawl_fase_function* const function_;
   const std::uint32_t region_;
   std::vector<std::byte> live_ins_;
-  std::vector<std::byte> sink_;
+  Sink sink_;
   const std::unique_ptr<Thread> thread_ = std::make_unique<Thread>();
   Status outcome_;
   std::jmp_buf out_;

@@ -207,8 +207,8 @@ void Rehearsal::free_again(std::uint64_t block) {
 }
 
 void* Rehearsal::sink(std::size_t count) {
-  if (sink_.size() < count) sink_.resize(std::max<std::size_t>(count, PAWL_FASE_SINK_BYTES));
-  return sink_.data();
+  if (void* const room = sink_.room(count)) return room;
+  differs("no memory is left for what it stores into memory of the program");
 }
 
 }  // namespace pawl::fase

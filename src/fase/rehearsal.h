@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "fase/abi.h"
+#include "fase/sink.h"
 
 namespace pawl::fase {
 
@@ -93,7 +94,7 @@ class Rehearsal {
   bool is_on_ = false;
   Event again_;
   std::size_t blocks_again_ = 0;
-  std::vector<std::byte> sink_;
+  Sink sink_;
   std::uint64_t random_;
   std::jmp_buf back_;
 

@@ -256,9 +256,11 @@ void pawl_fase_keep(const struct pawl_fase_kept* begin, const struct pawl_fase_k
 }
 
 void* pawl_fase_volatile_target(void* at, size_t bytes) {
-  static char sink[PAWL_FASE_SINK_BYTES];
-  (void)bytes;
-  return is_inside() && recovering ? sink : at;
+  static void* sink;
+  if (!is_inside() || !recovering) return at;
+  free(sink);
+  sink = malloc(bytes);
+  return sink;
 }
 
 void pawl_fase_volatile_load(const struct pawl_fase_function* function, uint32_t line,

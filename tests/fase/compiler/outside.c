@@ -8,13 +8,17 @@
 
 #include "crash_run_time.h"
 
+enum { kCount = 4, kTableCount = 700 };
+struct table {
+  long numbers[kTableCount]; /* more bytes than a page has */
+};
 struct data {
   pthread_mutex_t lock, other;
   long put, sum, list[8];
 };
-enum { kCount = 4 };
 
 static struct data* const data = (struct data*)ARENA;
+static struct table* const table = (struct table*)(ARENA + kRootBytes / 2);
 static long acked[kCount], scanned[kCount];
 long* handed_out = scanned; /* others may store there, outside of sections */
 static double shares[kCount];
@@ -22,6 +26,8 @@ static __thread long of_thread[kCount];
 static _Atomic long together[kCount];
 static char text[64];
 static size_t lengths[kCount];
+static struct table tables[2];
+struct table* handed_out_tables = tables;
 static struct {
   struct {
     struct {
@@ -150,6 +156,29 @@ OPERATION void write_text(int n) {
   put(length);
 }
 
+/* Optimisation makes a memset() of the loops. */
+OPERATION void fill_tables(int n) {
+  struct table* mine = &handed_out_tables[n % 2];
+  long* last = &mine->numbers[kTableCount - 1];
+  memset(mine, n, sizeof *mine);
+  put(*last);
+  for (int i = 0; i < kTableCount; ++i) mine->numbers[i] = 0;
+  mine->numbers[n] = n;
+  *last += n;
+  pthread_mutex_lock(&data->lock);
+  data->put++;
+  memset(mine, n + 1, sizeof *mine);
+  memset(table, n, sizeof *table - 8 * (size_t)n);
+  for (int i = 0; i < kTableCount - 1; ++i) mine->numbers[i] = 0;
+  for (int i = 0; i < kTableCount - 1; ++i) table->numbers[i + 1] = 0;
+  mine->numbers[n] = n;
+  *last = n;
+  data->put++;
+  pthread_mutex_unlock(&data->lock);
+  handed_out_tables[1] = handed_out_tables[0];
+  put(*last);
+}
+
 /* Without optimisation the branch stays. */
 OPERATION void take_no_dead_branch(int n) {
   for (unsigned i = 0; i < 2; ++i) {
@@ -190,7 +219,7 @@ OPERATION void make_and_scan(int n) {
 static void one(unsigned number) {
   const int n = (int)number % kCount;
   remember((long)number);
-  switch (number % 11u) {
+  switch (number % 12u) {
     case 0:
       add_twice_and_count(n);
       break;
@@ -221,6 +250,9 @@ static void one(unsigned number) {
     case 9:
       take_no_dead_branch(n);
       break;
+    case 10:
+      fill_tables(n);
+      break;
     default:
       write_text(n);
       break;
@@ -230,7 +262,7 @@ static void one(unsigned number) {
 #ifdef IN_MAIN
 int main(int number, char** arguments) {
   forget_volatile = forget;
-  if (arguments != NULL) return run_operations_in_main(44);
+  if (arguments != NULL) return run_operations_in_main(48);
   one((unsigned)number);
   return 0;
 }
@@ -238,6 +270,6 @@ int main(int number, char** arguments) {
 void operation(unsigned number) { one(number); }
 int main(void) {
   forget_volatile = forget;
-  return run_operations(44);
+  return run_operations(48);
 }
 #endif
