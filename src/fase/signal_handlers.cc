@@ -59,9 +59,9 @@ union Thread::Kept {
 };
 // Made with the program, and no variable of a function: the first handler would have its destructor
 // registered, for which the C library locks and allocates.
-constinit Thread::Kept Thread::kept_of_handlers;
+constinit Thread::Kept Thread::kept_of_handlers_;
 
-Thread& Thread::of_handlers() { return kept_of_handlers.thread; }
+Thread& Thread::of_handlers() { return kept_of_handlers_.thread; }
 
 // What it returns is the Thread of handlers; or where the handler interrupts another one that was
 // lent the thread's own, that, which is lent again behind it.

@@ -220,7 +220,7 @@ class Thread {
   struct OfHandlers {};
   constexpr explicit Thread(OfHandlers) : is_of_handlers_(true) {}
   union Kept;
-  static Kept kept_of_handlers;
+  static Kept kept_of_handlers_;
   static Thread& of_handlers();
   Thread& lend();
   void end_loan();
