@@ -21,10 +21,11 @@ struct FunctionScene {
   Reports& reports;
 
   WayState start() const { return {.has_looped = is_irreducible}; }
+  bool is_resume_form() const { return facts.resumed_by(function) != nullptr; }
 
   // Of a resume form: live-ins and results, which its arguments lead to.
   bool is_run_times(const Access& access) const {
-    return access.pointer != nullptr && facts.resumed_by(function) != nullptr &&
+    return access.pointer != nullptr && is_resume_form() &&
            llvm::isa<llvm::Argument>(object_of(access.pointer));
   }
 

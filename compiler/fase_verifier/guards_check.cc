@@ -220,7 +220,7 @@ void check_resumed(const FunctionScene& scene) {
 }  // namespace
 
 void check_guards(const FunctionScene& scene) {
-  if (scene.facts.resumed_by(scene.function) != nullptr) return check_resumed(scene);
+  if (scene.is_resume_form()) return check_resumed(scene);
   for (const llvm::Instruction& instruction : llvm::instructions(scene.function)) {
     for (const Access& read : reads(instruction)) {
       if (read.is_root || read.pointer == nullptr || is_always_persistent(read.pointer)) continue;

@@ -110,7 +110,7 @@ bool may_be_in_window(const FunctionScene& scene, const llvm::Instruction& instr
 void check_notes(const FunctionScene& scene) {
   // What the questions before the notes are about is known of the function itself, and the resume
   // form does the same.
-  if (scene.facts.resumed_by(scene.function) != nullptr) return;
+  if (scene.is_resume_form()) return;
   for (const llvm::Instruction& instruction : llvm::instructions(scene.function)) {
     for (const Access& write : persistent_writes(instruction)) {
       // The run-time's own stores are known to it; in sections only is a note a promise.

@@ -105,7 +105,7 @@ class RegionSearch {
     }
     // In a resume form addresses are loaded that were computed from one another.  That the cut asks
     // for the right ones is seen in the function itself.
-    const bool is_resumed = scene_.facts.resumed_by(scene_.function) != nullptr;
+    const bool is_resumed = scene_.is_resume_form();
     if (is_resumed && is_past_asked_cut(from, to)) return false;
     const auto* choice = llvm::dyn_cast_or_null<llvm::PHINode>(way.object);
     if (choice != nullptr && choice->getParent() == &to) {
@@ -229,7 +229,7 @@ void check_write(const FunctionScene& scene, const Access& write) {
                             name_of(*write.by) + ")");
     return;
   }
-  const bool is_resumed = scene.facts.resumed_by(scene.function) != nullptr;
+  const bool is_resumed = scene.is_resume_form();
   // What may alias there is known of the function itself, and the resume form does the same.
   if (is_resumed) return;
   // Where no lock is held there is no region.
@@ -248,12 +248,12 @@ void check_write(const FunctionScene& scene, const Access& write) {
 }  // namespace
 
 void check_overwrites(const FunctionScene& scene) {
+  // A resume form runs in recovery only.  Its addresses may come from frames: what they lead to is
+  // seen in the function itself.
+  const bool is_resumed = scene.is_resume_form();
   for (const llvm::Instruction& instruction : llvm::instructions(scene.function)) {
     for (const Access& write : persistent_writes(instruction)) {
       if (scene.is_run_times(write)) continue;
-      // A resume form runs in recovery only.  Its addresses may come from frames: what they lead to
-      // is seen in the function itself.
-      const bool is_resumed = scene.facts.resumed_by(scene.function) != nullptr;
       if (is_resumed && goes_nowhere_in_recovery(write)) continue;
       check_write(scene, write);
     }

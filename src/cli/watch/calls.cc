@@ -1679,11 +1679,10 @@ ProgramFacts Calls::finish(const Ending& ending) {
     const auto is_at = [&](const std::string& path) {
       return ::stat(path.c_str(), &status) == 0 && FileKey{status.st_dev, status.st_ino} == key;
     };
-    // The number of one that is gone may be another file's by now, which a stranger has.
-    if (std::ranges::any_of(facts.names, is_at)) files.insert(key);
-    if (!is_at(facts.path)) continue;
-    files.insert(key);
-    facts.last_size_bytes = static_cast<std::uint64_t>(status.st_size);
+    const bool keeps_path = is_at(facts.path);
+    if (keeps_path) facts.last_size_bytes = static_cast<std::uint64_t>(status.st_size);
+    // The inode of a removed file may belong to another file by now, which a stranger has.
+    if (keeps_path || std::ranges::any_of(facts.names, is_at)) files.insert(key);
   }
   // Some are mapped later, or removed, or have another name by now.
   std::erase_if(facts_.unmapped, [&](const auto& entry) {

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -756,12 +757,11 @@ class Restore {
     list.clear();
     for (std::uint64_t timer = 0; timer < kTimersCount; ++timer) {
       itimerval its = saved_.process.timers[timer];
-      const bool is_zero = its.it_value.tv_sec == 0 && its.it_value.tv_usec == 0;
       // One whose signal waits stands still until the program takes that. Set to zero it would have
       // no interval any more. So it expires at once, and adds nothing to the signal that waits.
       // Where none waits, it was thrown away, and the timer stands still for good.
-      if (timer == ITIMER_REAL && is_zero && saved_.waits(SIGALRM) &&
-          (its.it_interval.tv_sec != 0 || its.it_interval.tv_usec != 0))
+      if (timer == ITIMER_REAL && !timerisset(&its.it_value) && timerisset(&its.it_interval) &&
+          saved_.waits(SIGALRM))
         its.it_value.tv_usec = 1;
       list.add(SYS_setitimer, {timer, list.place(&its, sizeof(its)), 0});
     }
