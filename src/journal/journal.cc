@@ -24,8 +24,10 @@ constexpr std::uint64_t kExtendPieceBytesMax = std::uint64_t{64} << 20;
 Status cannot_grow(const Status& why) {
   const std::string text = "the journal cannot grow for this commit: " + why.text();
   if (is_want_of_space(why.error_number()))
-    return Status::failure(why.error_number(), PAWL_ERROR_COMMIT_TOO_LARGE,
-                           text + "; free some space and call again, or commit more often");
+    return Status::failure(
+        why.error_number(), PAWL_ERROR_COMMIT_TOO_LARGE,
+        text + (why.advises_to_free_space() ? "" : "; free some space and call again") +
+            ", or commit more often");
   return why.with_text(why.error_number() == EFBIG
                            ? text + "; raise the limit and call again, or commit more often"
                            : text);

@@ -27,10 +27,10 @@ Status no_journal(const std::string& what, std::uint64_t journal_bytes, const St
           ? " or ask for a smaller journal (PAWL_JOURNAL_SIZE, at least 64K)"
           : "";
   std::string text = what + ": " + why.text();
-  const bool is_advised = text.find("ree some space") != std::string::npos;
   if (is_want_of_space(why.error_number()))
     text +=
-        (is_advised ? "" : "; free some space") + (smaller.empty() ? "" : "," + smaller) +
+        (why.advises_to_free_space() ? "" : "; free some space") +
+        (smaller.empty() ? "" : "," + smaller) +
         ". To bring a file that a crash left to its last commit, which takes no new journal, use "
         "'pawl recover FILE'";
   if (why.error_number() == EFBIG)

@@ -63,6 +63,10 @@ Status Status::with_text(std::string text) const noexcept {
 
 Status Status::prefixed(const std::string& prefix) const { return with_text(prefix + text()); }
 
+bool Status::advises_to_free_space() const {
+  return text().find("ree some space") != std::string::npos;
+}
+
 bool Status::has_text() const { return !ok() && failure_ % 2 == 0; }
 
 const Status::Failure& Status::kept() const {

@@ -60,6 +60,8 @@ class [[nodiscard]] Status {
   // The same failure, told in other words, or with some before its own.
   Status with_text(std::string text) const noexcept;
   Status prefixed(const std::string& prefix) const;
+  // What to do is in the text already: who adds to it says it no second time.
+  bool advises_to_free_space() const;
 
  private:
   struct Failure {

@@ -177,6 +177,29 @@ TEST_F(Errors, ALimitOfFilesBelowTheJournal) {
   EXPECT_EQ(text.find("ree some space"), std::string::npos) << text;
 }
 
+TEST_F(Errors, ACommitTooLargeForAFullDiskGivesItsAdviceOnce) {
+  constexpr std::size_t kBytes = Opened::kWindowPages * kPageBytes;
+  write_file(path_, std::string(kBytes, 'a'));
+  auto watch = std::make_shared<Watch>();
+  Opened mapping(path_, options_for(kAsync), watch);
+  watch->judge_with([](const Event& event) {
+    return event.which == Which::journal && event.act == Act::reserve
+               ? Status::failure(ENOSPC, "full. Free some space and try again")
+               : Status{};
+  });
+  std::memset(mapping.bytes(), 'b', kBytes);
+  const Status committed = mapping.commit();
+  EXPECT_EQ(committed.code(), PAWL_ERROR_COMMIT_TOO_LARGE) << committed.text();
+  const std::string& text = committed.text();
+  const std::size_t advice = text.find("ree some space");
+  EXPECT_NE(advice, std::string::npos) << text;
+  EXPECT_EQ(text.find("ree some space", advice + 1), std::string::npos) << text;
+  EXPECT_NE(text.find("commit more often"), std::string::npos) << text;
+  watch->judge_with({});
+  EXPECT_TRUE(mapping.commit().ok());
+  ASSERT_TRUE(mapping->close().ok());
+}
+
 TEST_F(Errors, ADiskWithoutRoomForTheJournalGivesItsAdviceOnce) {
   for (const char* const why : {"full", "full. Free some space and try again"}) {
     auto watch = std::make_shared<Watch>();
