@@ -103,3 +103,49 @@ tested 7 '^6 passed, 3 failed$' test
 echo '100% tests passed, 0 tests failed out of 7' >"$work/outcome"
 tested 8 "$passed" test
 tested 8 "$nothing" test
+
+# What was skipped is told with its reason, the commonest first, before the counts.
+cat >"$work/outcome" <<'END'
+100% tests passed, 0 tests failed out of 7
+The following tests did not run:
+	  1 - loops (Skipped)
+	  2 - Files.OfAnotherUser (Skipped)
+	  3 - Files.OfRoot (Skipped)
+END
+mkdir -p build/quick/Testing/Temporary
+cat >build/quick/Testing/Temporary/LastTest.log <<'END'
+1/7 Testing: loops
+Output:
+----------------------------------------------------------
+trying
+skipped: no loop devices
+<end of output>
+2/7 Testing: Files.OfAnotherUser
+Output:
+----------------------------------------------------------
+[ RUN      ] Files.OfAnotherUser
+files_test.cc:12: Skipped
+becoming another user takes root
+
+[  SKIPPED ] Files.OfAnotherUser (0 ms)
+<end of output>
+3/7 Testing: Files.OfRoot
+Output:
+----------------------------------------------------------
+files_test.cc:20: Skipped
+becoming another user takes root
+<end of output>
+4/7 Testing: Files.All
+Output:
+----------------------------------------------------------
+[       OK ] Files.All (0 ms)
+<end of output>
+END
+tested 9 '^6 passed, 0 failed, 3 skipped$' test --again
+grep -A 2 '^Skipped, for this machine or user cannot:$' "$work/said" >"$work/reasons"
+diff - "$work/reasons" <<'END'
+Skipped, for this machine or user cannot:
+  2: becoming another user takes root
+  1: skipped: no loop devices
+END
+tested 9 '^nothing changed since it passed at 2.*: 6 passed, 0 failed, 3 skipped (./dev' test
