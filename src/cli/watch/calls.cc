@@ -361,6 +361,9 @@ void Calls::note_synchronised(const Call& call, const FileKey& file, const char*
              began = std::chrono::steady_clock::now()] {
     FileFacts& facts = facts_.files[file];
     facts.synchronisations[name] += 1;
+    facts.asynchronous_in_a_row = name == kAsynchronous ? facts.asynchronous_in_a_row + 1 : 0;
+    facts.asynchronous_in_a_row_max =
+        std::max(facts.asynchronous_in_a_row_max, facts.asynchronous_in_a_row);
     facts.latest.synchronised += std::exchange(facts.latest.behind, 0);
     Process& caller = process(number);
     Life& life = caller.lives[file];

@@ -155,6 +155,9 @@ struct FileFacts {
   std::map<std::string, std::uint64_t> synchronisations;
   // Of calls that failed, by what failed and why.
   std::map<std::string, std::uint64_t> failed_synchronisations;
+  // msync(MS_ASYNC) without another synchronisation between.
+  std::uint64_t asynchronous_in_a_row = 0;  // the last ones
+  std::uint64_t asynchronous_in_a_row_max = 0;
   CallsOfHolder latest;           // of the last process that mapped it
   CallsOfHolder furthest;         // of the one that changed most behind its last synchronisation
   std::uint64_t range_hints = 0;  // sync_file_range(2)
