@@ -867,6 +867,24 @@ TEST_F(Watch, FindsNothingWhereADurableCallFollowsAsynchronousOnes) {
   EXPECT_EQ(seen.code, fine());
 }
 
+// ------------------------------------------------------------------------ ranges
+
+// lmdb of Node.js with useWritemap was called fine. Its msync() leaves out the last page of a
+// database, and what a kill left of that was corrupt.
+TEST_F(Watch, CalledAFileFineWhoseLastPageIsInNoRangeThatIsSynchronised) {
+  const Seen seen = watch(doing("syncs_in_part"));
+  EXPECT_EQ(seen.codes(), Codes{"synchronised_in_part"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, kExitProtectedBut);
+  const std::string told = seen.text_of(file_, "synchronised_in_part");
+  EXPECT_TRUE(contains(told, "1 page, while")) << told;
+}
+
+TEST_F(Watch, FindsNothingWhereEachPageIsSynchronisedByItself) {
+  const Seen seen = watch(doing("syncs_page_by_page"));
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, fine());
+}
+
 // ------------------------------------------------------------------------ half a power cut
 
 // SQLite with mmap_size and synchronous=OFF was called fine, and a kill left its database

@@ -12,6 +12,7 @@
 
 #include "cli/text.h"
 #include "cli/watch/globs.h"
+#include "cli/watch/left_out.h"
 #include "cli/watch/neighbours.h"
 #include "journal/format.h"
 
@@ -276,6 +277,23 @@ void judge_later(const FileFacts& file, std::vector<Remark>& remarks) {
        "follows before anything is taken for saved"});
 }
 
+// A commit of a range has the pages of that range.
+void judge_left_out(const FileFacts& file, std::vector<Remark>& remarks) {
+  if (file.pages_left_out == 0) return;
+  add(remarks,
+      {"synchronised_in_part", Weight::but, 1,
+       fmt::format("{}, while the file was synchronised {} times or more",
+                   count_text(file.pages_left_out, "page"),
+                   kSynchronisationsToALook * kLooksForLeftOut),
+       "the program changes pages that are in none of the ranges that it synchronises by msync(): "
+       "a commit has the pages of its range, so that a kill takes these back and not the others, "
+       "as a power cut does without Pawl (Node.js's lmdb with useWritemap and overlappingSync "
+       "leaves out the last page, and then is corrupt)",
+       "take --group FILE, with which each call commits all that was changed; or have the program "
+       "synchronise all that it changes (lmdb: overlappingSync: false); nothing, where old bytes "
+       "in those pages do no harm"});
+}
+
 // By sync() and syncfs() alone, which say nothing of the file.
 bool is_synchronised_with_others_only(const FileFacts& file) {
   return std::ranges::all_of(file.synchronisations, [](const auto& entry) {
@@ -308,6 +326,7 @@ void judge_failed_synchronisation(const FileFacts& file, std::vector<Remark>& re
 
 void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) {
   judge_failed_synchronisation(file, remarks);
+  judge_left_out(file, remarks);
   if (asks_for_later(file)) judge_later(file, remarks);
   if (!file.synchronisations.empty() && is_synchronised_with_others_only(file)) {
     add(remarks,
