@@ -848,6 +848,43 @@ TEST_F(Watch, SuggestsDurableCallsWhereAllAreAsynchronous) {
       << seen.answer.dump(1);
 }
 
+// The one durable call hid all the others: what such a program took for saved was lost by a kill.
+TEST_F(Watch, OneDurableCallHidThatAllOthersAreAsynchronous) {
+  const Seen seen = watch(doing("later_mostly"));
+  EXPECT_EQ(seen.codes(), Codes{"mostly_asynchronous"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, kExitProtectedBut);
+  EXPECT_TRUE(contains(seen.text_of(file_, "mostly_asynchronous"),
+                       "32 times, up to 32 in a row, and 1 other synchronisation;"))
+      << seen.answer.dump(1);
+  EXPECT_TRUE(contains(seen.answer["run"].get<std::string>(), "pawl run --ms-async sync --atomic"))
+      << seen.answer.dump(1);
+}
+
+// LMDB with MDB_MAPASYNC.
+TEST_F(Watch, FindsNothingWhereADurableCallFollowsAsynchronousOnes) {
+  const Seen seen = watch(doing("later_and_then"));
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, fine());
+}
+
+// ------------------------------------------------------------------------ ranges
+
+// lmdb of Node.js with useWritemap was called fine. Its msync() leaves out the last page of a
+// database, and what a kill left of that was corrupt.
+TEST_F(Watch, CalledAFileFineWhoseLastPageIsInNoRangeThatIsSynchronised) {
+  const Seen seen = watch(doing("syncs_in_part"));
+  EXPECT_EQ(seen.codes(), Codes{"synchronised_in_part"}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, kExitProtectedBut);
+  const std::string told = seen.text_of(file_, "synchronised_in_part");
+  EXPECT_TRUE(contains(told, "1 page, while")) << told;
+}
+
+TEST_F(Watch, FindsNothingWhereEachPageIsSynchronisedByItself) {
+  const Seen seen = watch(doing("syncs_page_by_page"));
+  EXPECT_EQ(seen.codes(), Codes{}) << seen.answer.dump(1);
+  EXPECT_EQ(seen.code, fine());
+}
+
 // ------------------------------------------------------------------------ half a power cut
 
 // SQLite with mmap_size and synchronous=OFF was called fine, and a kill left its database

@@ -490,6 +490,47 @@ static void store_only(const char* path) {
   let_go(memory, file);
 }
 
+/* As pybloomfiltermmap3: one durable call when the file is made, and none after that.  As LMDB with
+ * MDB_MAPASYNC and mdb_env_sync(): one at the end of each change. */
+static void acknowledge_later(const char* path, int commits) {
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  commit(memory);
+  for (int i = 0; i < 32; ++i) {
+    memory[0] += 1;
+    if (msync(memory, kLength, MS_ASYNC) != 0) refuse("msync");
+    if (commits && i % 2 == 1) commit(memory);
+  }
+  let_go(memory, file);
+}
+
+/* As lmdb of Node.js: the ranges end before the last page. */
+static void leave_out_the_last_page(const char* path) {
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  for (int i = 0; i < 64; ++i) {
+    memory[kLength - 1] += 1;
+    memory[kPage] += 1;
+    if (msync(memory, kLength - kPage, MS_SYNC) != 0) refuse("msync");
+    memory[0] += 1;
+    if (msync(memory, kPage, MS_SYNC) != 0) refuse("msync");
+  }
+  let_go(memory, file);
+}
+
+/* All of them in turn, and none is left out. */
+static void synchronise_page_by_page(const char* path) {
+  const int file = open_file(path);
+  char* const memory = map_file(file);
+  for (int i = 0; i < 64; ++i) {
+    for (int page = 0; page < kPages; ++page) memory[page * kPage] += 1;
+    for (int page = 0; page < kPages; ++page) {
+      if (msync(memory + page * kPage, kPage, MS_SYNC) != 0) refuse("msync");
+    }
+  }
+  let_go(memory, file);
+}
+
 static char* map_for_reading(int file) {
   char* const memory = mmap(NULL, kLength, PROT_READ, MAP_SHARED, file, 0);
   if (memory == MAP_FAILED) refuse("mmap");
@@ -1090,6 +1131,14 @@ int main(int count, char** words) {
   if (strcmp(what, "store_only") == 0 || strcmp(what, "hint_only") == 0 ||
       strcmp(what, "sync_only") == 0 || strcmp(what, "later_only") == 0) {
     store_only(words[2]);
+  } else if (strcmp(what, "later_mostly") == 0) {
+    acknowledge_later(words[2], 0);
+  } else if (strcmp(what, "later_and_then") == 0) {
+    acknowledge_later(words[2], 1);
+  } else if (strcmp(what, "syncs_in_part") == 0) {
+    leave_out_the_last_page(words[2]);
+  } else if (strcmp(what, "syncs_page_by_page") == 0) {
+    synchronise_page_by_page(words[2]);
   } else if (strcmp(what, "log_beside") == 0) {
     write_beside(words[2], count == 4 ? words[3] : "-wal", 0);
   } else if (strcmp(what, "own_fsync") == 0) {

@@ -78,7 +78,7 @@ std::string run_line(const ProgramFacts& facts, const Judgement& judgement, cons
   const Files files = offered(all);
   if (files.empty()) return {};
   std::string line = "pawl run";
-  if (std::ranges::any_of(files, &FileJudgement::is_only_asynchronous)) line += " --ms-async sync";
+  if (std::ranges::any_of(files, &FileJudgement::is_asynchronous)) line += " --ms-async sync";
   // Always in quotes: a glob is for Pawl and not for the shell, and people change it.
   for (const std::string& glob : suggested_globs(facts, judgement, files)) {
     const std::string word = shell_word(glob);

@@ -352,27 +352,45 @@ void Calls::holder_let_go(FileFacts& facts) {
   facts.latest = {};
 }
 
-void Calls::note_synchronised(const Call& call, const FileKey& file, const char* name) {
+void Calls::note_synchronised(const Call& call, const FileKey& file, const char* name,
+                              std::optional<LeftOut::Range> range) {
   if (!is_by_holder(call, file, name, Effect::synchronises)) return;
   // Those calls synchronise all files at once.
   const bool is_alone = name != kSync && name != kSyncfs;
-  once_done([this, number = call.process, file, name,
+  once_done([this, number = call.process, thread = call.thread, file, name, range,
              behind = is_alone ? files_behind(call, file) : std::set<FileKey>(),
              began = std::chrono::steady_clock::now()] {
     FileFacts& facts = facts_.files[file];
     facts.synchronisations[name] += 1;
+    facts.asynchronous_in_a_row = name == kAsynchronous ? facts.asynchronous_in_a_row + 1 : 0;
+    facts.asynchronous_in_a_row_max =
+        std::max(facts.asynchronous_in_a_row_max, facts.asynchronous_in_a_row);
     facts.latest.synchronised += std::exchange(facts.latest.behind, 0);
     Process& caller = process(number);
     Life& life = caller.lives[file];
     note_synchronised_life(life, began);
     // The kernel writes out later, or the bytes of one call alone.
     life.has_shown_all = name != kAsynchronous && name != kDurableWrite;
+    if (range) {
+      note_range(caller, thread, file, life, *range);
+    } else {
+      life.left_out.all_synchronised();
+    }
     for (Window& window : caller.windows) {
       if (window.file == file) window.is_synchronised = true;
     }
     note_in_one_go(caller, file);
     note_ahead(caller, file, behind);
   });
+}
+
+void Calls::note_range(const Process& caller, pid_t thread, const FileKey& file, Life& life,
+                       LeftOut::Range range) {
+  std::vector<LeftOut::Range> mapped;
+  for (const Window& window : caller.windows) {
+    if (window.file == file && !window.is_read_only) mapped.push_back({window.begin, window.end});
+  }
+  life.left_out.range_synchronised(thread, range, mapped);
 }
 
 void Calls::note_synchronised_life(Life& life, std::chrono::steady_clock::time_point began) {
@@ -664,8 +682,10 @@ void Calls::unmapped(const Call& call, std::uint64_t begin, std::uint64_t end) {
     } else if (!window.is_synchronised && !window.is_read_only) {
       see(window.file, Sight::unmapped_unsynchronised, "munmap");
     }
-    if (const auto life = caller.lives.find(window.file); life != caller.lives.end())
+    if (const auto life = caller.lives.find(window.file); life != caller.lives.end()) {
       life->second.let_go = std::chrono::steady_clock::now();
+      life->second.left_out.moved();
+    }
     if (window.begin < begin) {
       left.push_back(window);
       left.back().end = begin;
@@ -820,7 +840,7 @@ bool Calls::is_untouched(const Process& process, const FileKey& file) {
 void Calls::life_ended(Process& process, const FileKey& file) {
   const auto found = process.lives.find(file);
   if (found == process.lives.end()) return;
-  const Life life = found->second;
+  const Life life = std::move(found->second);
   process.lives.erase(found);
   const bool has_window = std::ranges::any_of(
       process.windows, [&](const Window& window) { return window.file == file; });
@@ -839,7 +859,9 @@ void Calls::life_ended(Process& process, const FileKey& file) {
                         std::chrono::duration_cast<std::chrono::milliseconds>(life.longest_behind),
                         milliseconds_between(life.mapped, std::max(last, let_go)),
                         life.follows_unlocking};
-  auto& holdings = facts_.files[file].holdings;
+  FileFacts& facts = facts_.files[file];
+  facts.pages_left_out = std::max(facts.pages_left_out, life.left_out.pages());
+  auto& holdings = facts.holdings;
   if (holdings.size() < kHoldingsMax) return holdings.push_back(holding);
   const auto shortest = std::ranges::min_element(holdings, {}, &Holding::after);
   if (shortest->after < holding.after) *shortest = holding;
@@ -969,6 +991,8 @@ void Calls::remapped(const Call& call, std::uint64_t address) {
     }
     window.begin = address;
     window.end = page_end(address + call.arguments[2]);
+    if (const auto life = caller.lives.find(window.file); life != caller.lives.end())
+      life->second.left_out.moved();
     return;
   }
 }
@@ -996,7 +1020,8 @@ void Calls::range_synchronised(const Call& call) {
     if (begin < window.end && window.begin < end && !window.is_read_only) files.insert(window.file);
   }
   for (const FileKey& file : files) {
-    note_synchronised(call, file, (flags & MS_SYNC) != 0 ? "msync" : kAsynchronous);
+    note_synchronised(call, file, (flags & MS_SYNC) != 0 ? "msync" : kAsynchronous,
+                      LeftOut::Range{begin, end});
     note_if_it_fails(call, file, "msync", why);
   }
 }

@@ -19,6 +19,7 @@
 #include "cli/watch/code_map.h"
 #include "cli/watch/facts.h"
 #include "cli/watch/globs.h"
+#include "cli/watch/left_out.h"
 #include "cli/watch/process_start.h"
 #include "cli/watch/sandbox.h"
 #include "cli/watch/tracer.h"
@@ -73,6 +74,7 @@ class Calls final : public Observer {
     bool has_shown_all = false;  // the last synchronisation wrote out all that it was for
     bool has_stores_after = false;
     bool follows_unlocking = false;
+    LeftOut left_out;
     std::map<FileKey, std::uint64_t> others_synchronised;  // since its own, while it had changes
     std::optional<std::chrono::steady_clock::time_point> behind_since;  // when that was seen
     std::chrono::steady_clock::duration longest_behind{};
@@ -220,7 +222,11 @@ class Calls final : public Observer {
   void judge_origin(const Call& call, const FileKey& file, const std::string& what);
   void note_changed(const FileKey& file, const char* name);
   static void holder_let_go(FileFacts& facts);
-  void note_synchronised(const Call& call, const FileKey& file, const char* name);
+  // Without a range: all of the file.
+  void note_synchronised(const Call& call, const FileKey& file, const char* name,
+                         std::optional<LeftOut::Range> range = {});
+  static void note_range(const Process& caller, pid_t thread, const FileKey& file, Life& life,
+                         LeftOut::Range range);
   void note_in_one_go(Process& caller, const FileKey& file);
   void add_holder(const Call& call, const OpenFile& open, FileFacts& facts);
   FileFacts* facts_of_new(const Call& call, const OpenFile& open, int descriptor);

@@ -155,9 +155,14 @@ struct FileFacts {
   std::map<std::string, std::uint64_t> synchronisations;
   // Of calls that failed, by what failed and why.
   std::map<std::string, std::uint64_t> failed_synchronisations;
+  // msync(MS_ASYNC) without another synchronisation between.
+  std::uint64_t asynchronous_in_a_row = 0;  // the last ones
+  std::uint64_t asynchronous_in_a_row_max = 0;
   CallsOfHolder latest;           // of the last process that mapped it
   CallsOfHolder furthest;         // of the one that changed most behind its last synchronisation
   std::uint64_t range_hints = 0;  // sync_file_range(2)
+  // The most pages that one process changed, and left out of the ranges that it synchronised.
+  std::uint64_t pages_left_out = 0;
   std::vector<Holding> holdings;
   std::set<FileKey> changed_along;  // others, of which ProgramFacts::unmapped has the names
   // How often such a one was changed while this one had changes that were not synchronised; by its

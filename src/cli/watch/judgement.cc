@@ -12,6 +12,7 @@
 
 #include "cli/text.h"
 #include "cli/watch/globs.h"
+#include "cli/watch/left_out.h"
 #include "cli/watch/neighbours.h"
 #include "journal/format.h"
 
@@ -43,6 +44,10 @@ constexpr std::chrono::milliseconds kEarlyAfterMin{100};
 constexpr int kBehindTimes = 3;
 // From which on nothing else need speak for it.
 constexpr std::chrono::milliseconds kIdleAfterMin{2000};
+
+// Calls of msync(MS_ASYNC) in a row from which on they stand for themselves: a program with fewer
+// calls a durable one at the end of each change (LMDB with MDB_MAPASYNC and mdb_env_sync()).
+constexpr std::uint64_t kAsynchronousInARowMin = 8;
 
 constexpr const char* kSharedState = "shared_state";
 constexpr const char* kNeverSynchronised = "never_synchronised";
@@ -238,8 +243,55 @@ bool maps_a_file(const ProgramFacts& facts, const std::string& executable) {
       facts.files, [&](const auto& entry) { return entry.second.programs.contains(executable); });
 }
 
-bool asks_for_later_only(const FileFacts& file) {
-  return file.synchronisations.size() == 1 && file.synchronisations.contains(kAsynchronous);
+// Synchronises by msync(MS_ASYNC) alone, or mostly so.
+bool asks_for_later(const FileFacts& file) {
+  const auto found = file.synchronisations.find(kAsynchronous);
+  if (found == file.synchronisations.end()) return false;
+  const std::uint64_t others = sum_of(file.synchronisations) - found->second;
+  return others == 0 ||
+         (file.asynchronous_in_a_row_max >= kAsynchronousInARowMin && found->second > others);
+}
+
+void judge_later(const FileFacts& file, std::vector<Remark>& remarks) {
+  const std::uint64_t count = file.synchronisations.at(kAsynchronous);
+  const std::uint64_t others = sum_of(file.synchronisations) - count;
+  const std::string seen = count_text(count, "time");
+  if (others == 0) {
+    return add(remarks,
+               {"only_asynchronous", Weight::but, 1, seen,
+                "msync(MS_ASYNC) alone: each is a commit, and durable a little later. A crash, and "
+                "even the end of the process by a signal, which loses nothing in the kernel, loses "
+                "the last of them, though never a part of one",
+                "take --ms-async sync, with which such a call is durable when it returns, and "
+                "waits for the disk; without it, where the last commits may be missing"});
+  }
+  add(remarks,
+      {"mostly_asynchronous", Weight::but, 1,
+       fmt::format("{}, up to {} in a row, and {}", seen, file.asynchronous_in_a_row_max,
+                   count_text(others, "other synchronisation")),
+       "mostly msync(MS_ASYNC): each is a commit, and durable a little later. A crash, and even "
+       "the end of the process by a signal, which loses nothing in the kernel, loses those since "
+       "the last other synchronisation, though never a part of one",
+       "take --ms-async sync, with which such a call is durable when it returns, and waits for the "
+       "disk; without it, where the last commits may be missing, or where a durable call always "
+       "follows before anything is taken for saved"});
+}
+
+// A commit of a range has the pages of that range.
+void judge_left_out(const FileFacts& file, std::vector<Remark>& remarks) {
+  if (file.pages_left_out == 0) return;
+  add(remarks,
+      {"synchronised_in_part", Weight::but, 1,
+       fmt::format("{}, while the file was synchronised {} times or more",
+                   count_text(file.pages_left_out, "page"),
+                   kSynchronisationsToALook * kLooksForLeftOut),
+       "the program changes pages that are in none of the ranges that it synchronises by msync(): "
+       "a commit has the pages of its range, so that a kill takes these back and not the others, "
+       "as a power cut does without Pawl (Node.js's lmdb with useWritemap and overlappingSync "
+       "leaves out the last page, and then is corrupt)",
+       "take --group FILE, with which each call commits all that was changed; or have the program "
+       "synchronise all that it changes (lmdb: overlappingSync: false); nothing, where old bytes "
+       "in those pages do no harm"});
 }
 
 // By sync() and syncfs() alone, which say nothing of the file.
@@ -274,16 +326,8 @@ void judge_failed_synchronisation(const FileFacts& file, std::vector<Remark>& re
 
 void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) {
   judge_failed_synchronisation(file, remarks);
-  if (asks_for_later_only(file)) {
-    return add(remarks,
-               {"only_asynchronous", Weight::but, 1,
-                count_text(file.synchronisations.at(kAsynchronous), "time"),
-                "msync(MS_ASYNC) alone: each is a commit, and durable a little later. A crash, and "
-                "even the end of the process by a signal, which loses nothing in the kernel, loses "
-                "the last of them, though never a part of one",
-                "take --ms-async sync, with which such a call is durable when it returns; without "
-                "it, where the last commits may be missing"});
-  }
+  judge_left_out(file, remarks);
+  if (asks_for_later(file)) judge_later(file, remarks);
   if (!file.synchronisations.empty() && is_synchronised_with_others_only(file)) {
     add(remarks,
         {"synchronised_by_sync", Weight::but, 1, "",
@@ -603,7 +647,7 @@ FileJudgement judge_file(const ProgramFacts& facts, const FileKey& key) {
           "server collects; else let them read when it is closed";
     }
   }
-  judgement.is_only_asynchronous = asks_for_later_only(file);
+  judgement.is_asynchronous = asks_for_later(file);
   judge_synchronisation(file, judgement.remarks);
   judge_neighbours(file, judgement.remarks);
   judge_flag(file, judgement.remarks);

@@ -25,12 +25,12 @@ struct Remark {
 
 struct FileJudgement {
   FileKey key;
-  Weight verdict = Weight::note;      // the heaviest of its remarks
-  std::vector<Remark> remarks;        // the heaviest first
-  bool is_only_asynchronous = false;  // synchronised by msync(MS_ASYNC) and by nothing else
-  bool needs_nothing = false;         // what a crash does to it harms nothing, without Pawl too
-  bool is_left_out = false;           // of the line to type
-  bool is_in_doubt = false;           // so is it, for all of it may be lost
+  Weight verdict = Weight::note;  // the heaviest of its remarks
+  std::vector<Remark> remarks;    // the heaviest first
+  bool is_asynchronous = false;   // synchronised by msync(MS_ASYNC), or mostly so
+  bool needs_nothing = false;     // what a crash does to it harms nothing, without Pawl too
+  bool is_left_out = false;       // of the line to type
+  bool is_in_doubt = false;       // so is it, for all of it may be lost
 };
 
 struct Judgement {
