@@ -214,7 +214,7 @@ static void count(long *number) {
 void count_one(long *number) { count(number); }
 void count_other(long *number) { count(number + 1); }
 END2
-refused 'meanwhile compile the file with another level of optimization' "$CC" -fpawl=ido -O2 -Xclang -load \
+refused 'please report it; meanwhile, another level of optimization may do, or -fpawl=undo' "$CC" -fpawl=ido -O2 -Xclang -load \
   -Xclang "$wrappers/../lib/libpawl-fase-pass.so" -mllvm -pawl-fase-fault=drop-0 -c copies.c -o copies.o
 [ "$(grep -c 'found it (rule b).*line 4' said.txt)" = 1 ] || { cat said.txt >&2; fail "said more than once"; }
 
