@@ -146,6 +146,38 @@ END2
 quiet "$CC" -fpawl=ido -O0 search.c searches.c -o searches
 (ulimit -c 0; refused 'bsearch(): it calls a function back' ./searches searched)
 
+# Atomic operations were compiled wrong, said the verifier, where a section might do them, also where none did.
+cat >atomic.c <<'END2'
+#include <stdatomic.h>
+void count(atomic_long *number) { atomic_fetch_add(number, 1); }
+END2
+cat >atomics.c <<'END2'
+#include <pawl/fase.h>
+#include <stdatomic.h>
+void count(atomic_long *number);
+int main(int number, char **arguments) {
+  pawl_fase *file = pawl_fase_open(arguments[1], NULL);
+  atomic_long *counts = pawl_fase_calloc(file, 1, sizeof *counts), own = 0;
+  count(&own);
+  count(counts);
+  if (own != 1 || *counts != 1) return 1;
+  if (number > 2) {
+    pawl_fase_begin();
+    count(counts);
+    pawl_fase_end();
+  }
+  return pawl_fase_close(file) != 0;
+}
+END2
+for scheme in ido justdo undo; do
+  for level in O0 O1 O2; do quiet "$CC" -fpawl=$scheme -$level atomic.c atomics.c -o atomics_$scheme; done
+  quiet ./atomics_$scheme counted_$scheme
+done
+for scheme in ido justdo; do
+  (ulimit -c 0; refused 'an atomic operation' ./atomics_$scheme refused_$scheme inside)
+  quiet ./atomics_$scheme refused_$scheme
+done
+
 # Of one program there is one scheme.
 cat >both.c <<'END2'
 #include <pawl/fase.h>
