@@ -14,21 +14,25 @@ std::uint64_t bytes_of(const llvm::Instruction& instruction, llvm::Type* type) {
   return instruction.getModule()->getDataLayout().getTypeStoreSize(type).getKnownMinValue();
 }
 
-Write with_length(llvm::Value* pointer, llvm::Value* length) {
+Write write_to(llvm::Use& operand, std::uint64_t bytes, llvm::Value* length = nullptr) {
+  return {operand.get(), &operand, bytes, length};
+}
+
+Write with_length(llvm::Use& operand, llvm::Value* length) {
   const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(length);
-  if (constant != nullptr) return {pointer, constant->getZExtValue()};
-  return {pointer, 0, length};
+  if (constant != nullptr) return write_to(operand, constant->getZExtValue());
+  return write_to(operand, 0, length);
 }
 
 std::optional<Write> write_of_call(llvm::CallBase& call) {
   if (auto* memory = llvm::dyn_cast<llvm::AnyMemIntrinsic>(&call)) {
-    return with_length(memory->getRawDest(), memory->getLength());
+    return with_length(memory->getRawDestUse(), memory->getLength());
   }
   const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&call);
   if (intrinsic == nullptr || intrinsic->getIntrinsicID() != llvm::Intrinsic::masked_store) {
     return std::nullopt;
   }
-  return Write{call.getArgOperand(1), bytes_of(call, call.getArgOperand(0)->getType())};
+  return write_to(call.getArgOperandUse(1), bytes_of(call, call.getArgOperand(0)->getType()));
 }
 
 }  // namespace
@@ -36,12 +40,14 @@ std::optional<Write> write_of_call(llvm::CallBase& call) {
 std::optional<Write> write_of(llvm::Instruction& instruction) {
   std::optional<Write> found;
   if (auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction)) {
-    found = {store->getPointerOperand(), bytes_of(*store, store->getValueOperand()->getType())};
+    found = write_to(store->getOperandUse(llvm::StoreInst::getPointerOperandIndex()),
+                     bytes_of(*store, store->getValueOperand()->getType()));
   } else if (auto* update = llvm::dyn_cast<llvm::AtomicRMWInst>(&instruction)) {
-    found = {update->getPointerOperand(), bytes_of(*update, update->getValOperand()->getType())};
+    found = write_to(update->getOperandUse(llvm::AtomicRMWInst::getPointerOperandIndex()),
+                     bytes_of(*update, update->getValOperand()->getType()));
   } else if (auto* exchange = llvm::dyn_cast<llvm::AtomicCmpXchgInst>(&instruction)) {
-    found = {exchange->getPointerOperand(),
-             bytes_of(*exchange, exchange->getNewValOperand()->getType())};
+    found = write_to(exchange->getOperandUse(llvm::AtomicCmpXchgInst::getPointerOperandIndex()),
+                     bytes_of(*exchange, exchange->getNewValOperand()->getType()));
   } else if (auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction)) {
     found = write_of_call(*call);
   }

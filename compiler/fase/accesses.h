@@ -13,6 +13,8 @@ namespace pawl::compiler::fase {
 // A piece of memory that one instruction writes; at most one does.
 struct Write {
   llvm::Value* pointer = nullptr;
+  // The operand that says where: the value that is written, or read, may be the same pointer.
+  llvm::Use* operand = nullptr;
   std::uint64_t bytes = 0;        // where that is known
   llvm::Value* length = nullptr;  // else this says it
   Provenance provenance = Provenance::kUnknown;

@@ -96,9 +96,8 @@ llvm::SmallVector<llvm::Value*, 2> pointers_read(llvm::Instruction& instruction)
   if (callee != Callee::kReads && callee != Callee::kWrites) return pointers;
   if (callee == Callee::kReads && call->doesNotAccessMemory()) return pointers;
   const std::optional<Write> write = write_of(instruction);
-  for (llvm::Value* argument : call->args()) {
-    if (!argument->getType()->isPointerTy()) continue;
-    if (write && write->pointer == argument) continue;
+  for (llvm::Use& argument : call->args()) {
+    if (!argument->getType()->isPointerTy() || (write && write->operand == &argument)) continue;
     pointers.push_back(argument);
   }
   return pointers;

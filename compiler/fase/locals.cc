@@ -118,10 +118,10 @@ void LiveLocals::step_backwards(const llvm::Instruction& instruction, Set& read)
     }
   }
   if (!instruction.mayReadFromMemory()) return;
-  for (const llvm::Value* operand : instruction.operands()) {
+  for (const llvm::Use& operand : instruction.operands()) {
     if (!operand->getType()->isPointerTy()) continue;
     llvm::AllocaInst* variable = variable_of(operand);
-    const bool is_only_written = write && operand == write->pointer;
+    const bool is_only_written = write && &operand == write->operand;
     if (variable != nullptr && kept_.contains(variable) && !is_only_written) read.insert(variable);
   }
 }

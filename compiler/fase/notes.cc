@@ -22,15 +22,6 @@ namespace {
 // A note for more bytes than were stored costs the run-time little, as long as they are this near.
 constexpr std::int64_t kSpanMax = 256;
 
-void set_pointer(const NotedWrites::Part& part, llvm::Value* pointer) {
-  for (llvm::Use& operand : part.instruction->operands()) {
-    if (operand.get() == part.write.pointer) {
-      operand.set(pointer);
-      return;  // the first of them is the target, in all that writes
-    }
-  }
-}
-
 class Notes {
  public:
   explicit Notes(RunTime& run_time) : run_time_(run_time) {}
@@ -44,7 +35,7 @@ class Notes {
       // Variables of the stack are made anew in recovery.
       if (!noted.is_inside || is_local_variable(write.pointer)) return;
       llvm::IRBuilder<> builder(first);
-      set_pointer(noted.parts.front(), target(builder, noted, write.pointer));
+      write.operand->set(target(builder, noted, write.pointer));
       return;
     }
     llvm::IRBuilder<> builder(first);
@@ -95,7 +86,8 @@ class Notes {
     for (const NotedWrites::Part& part : noted.parts) {
       llvm::IRBuilder<> at(part.instruction);
       const std::int64_t distance = part.offset - noted.first;
-      set_pointer(part, distance == 0 ? chosen : at.CreatePtrAdd(chosen, at.getInt64(distance)));
+      part.write.operand->set(distance == 0 ? chosen
+                                            : at.CreatePtrAdd(chosen, at.getInt64(distance)));
     }
   }
 

@@ -58,6 +58,11 @@ AbiCall abi_call(const llvm::Instruction& instruction) {
       .Default(AbiCall::kNone);
 }
 
+AbiCall refusal_of(const llvm::Instruction& instruction) {
+  const llvm::Instruction* before = instruction.getPrevNonDebugInstruction();
+  return before == nullptr ? AbiCall::kNone : abi_call(*before);
+}
+
 std::optional<Frame> frame_of(const llvm::Instruction& instruction) {
   llvm::StringRef name = name_of_callee(instruction);
   if (!name.consume_front("pawl_fase_")) return std::nullopt;

@@ -36,6 +36,10 @@ enum class AbiCall {
 
 AbiCall abi_call(const llvm::Instruction& instruction);
 
+// How the run-time refuses the instruction just before it, in a section that has a frame, or in
+// any: then all that follows is in vain.
+AbiCall refusal_of(const llvm::Instruction& instruction);
+
 // The arguments of a call that says where a thread would go on.
 struct Frame {
   const llvm::CallBase* call = nullptr;

@@ -77,9 +77,7 @@ bool depends_on(const Access& access, const llvm::Instruction& value);
 // Aliasing, for two accesses of which one comes after the other.
 class Aliasing {
  public:
-  Aliasing(llvm::AAResults& analysis, const llvm::DominatorTree& dominators,
-           const llvm::LoopInfo& loops)
-      : new_blocks_(dominators, loops), same_turn_(analysis), any_turn_(analysis) {
+  explicit Aliasing(llvm::AAResults& analysis) : same_turn_(analysis), any_turn_(analysis) {
     any_turn_.enableCrossIterationMode();
   }
   ~Aliasing();

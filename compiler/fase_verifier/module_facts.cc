@@ -145,13 +145,6 @@ void ModuleFacts::find_quiet() {
 
 namespace {
 
-// How the run-time refuses the call, in a section that has a frame, or in any: then all that
-// follows is in vain.  Else what the C library does itself logs no frame.
-AbiCall refusal_of(const llvm::CallBase& call) {
-  const llvm::Instruction* before = call.getPrevNonDebugInstruction();
-  return before == nullptr ? AbiCall::kNone : abi_call(*before);
-}
-
 // Before it returns.
 bool calls_last_argument(const llvm::CallBase& call) {
   const llvm::Function* callee = call.getCalledFunction();
@@ -166,6 +159,7 @@ bool ModuleFacts::may_begin_region(const llvm::CallBase& call) const {
   if (foreign(call) != Foreign::kUnknown) return false;
   const llvm::Function* callee = call.getCalledFunction();
   if (callee != nullptr && is_quiet(*callee)) return false;
+  // Where it is not refused, what the C library does itself logs no frame.
   const AbiCall refusal = refusal_of(call);
   if (refusal == AbiCall::kRefuseUnarmed) return false;
   if (refusal != AbiCall::kRefuse) return true;

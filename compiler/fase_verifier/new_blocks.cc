@@ -3,7 +3,7 @@
 #include "abi_calls.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Analysis/AliasAnalysis.h"
-#include "llvm/Analysis/CFG.h"
+#include "llvm/IR/CFG.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "memory.h"
@@ -77,20 +77,48 @@ const NewBlocks::Block& NewBlocks::block_of(const llvm::CallBase& allocation) {
       if (use == Use::kTells) block.told_by.push_back(&instruction);
     }
   }
+  // LLVM's own search gives up in large functions.
+  llvm::SmallVector<const llvm::BasicBlock*, 16> to_leave;
+  for (const llvm::Instruction* tells : block.told_by) to_leave.push_back(tells->getParent());
+  while (!to_leave.empty()) {
+    for (const llvm::BasicBlock* next : llvm::successors(to_leave.pop_back_val())) {
+      if (block.behind.insert(next).second) to_leave.push_back(next);
+    }
+  }
   return block;
+}
+
+bool NewBlocks::is_told_before(const Block& block, const llvm::Instruction& instruction) {
+  return block.behind.contains(instruction.getParent()) ||
+         llvm::any_of(block.told_by, [&](const llvm::Instruction* tells) {
+           return tells->getParent() == instruction.getParent() && tells->comesBefore(&instruction);
+         });
 }
 
 bool NewBlocks::is_new_to(const llvm::Value* block, const llvm::Value* address) {
   if (!llvm::isNoAliasCall(block)) return false;
   const Block& of = block_of(*llvm::cast<llvm::CallBase>(block));
-  if (of.addresses.contains(address)) return false;
-  // There was no such block when the function was called.
-  if (llvm::isa<llvm::Argument>(address)) return true;
-  const auto* loaded = llvm::dyn_cast<llvm::LoadInst>(address);
-  if (loaded == nullptr) return false;
-  return llvm::none_of(of.told_by, [&](const llvm::Instruction* tells) {
-    return llvm::isPotentiallyReachable(tells, loaded, nullptr, &dominators_, &loops_);
-  });
+  // All that the address may be, as that of a node that goes on along a list.
+  llvm::SmallVector<const llvm::Value*, 8> values{address};
+  for (unsigned i = 0; i < values.size(); ++i) {
+    const llvm::Value* value = values[i];
+    // A number may by chance be the address of what is allocated later.
+    if (!value->getType()->isPointerTy()) return false;
+    if (i == kChoicesMax || of.addresses.contains(value)) return false;
+    if (llvm::isa<llvm::PHINode, llvm::SelectInst>(value)) {
+      for (const llvm::Value* one : llvm::cast<llvm::User>(value)->operands()) {
+        const llvm::Value* object = one->getType()->isPointerTy() ? object_of(one) : nullptr;
+        if (object != nullptr && !llvm::is_contained(values, object)) values.push_back(object);
+      }
+      continue;
+    }
+    // There was no such block when the function was called; another allocation gave another one.
+    if (llvm::isa<llvm::Argument, llvm::ConstantPointerNull>(value)) continue;
+    if (llvm::isNoAliasCall(value)) continue;
+    const auto* loaded = llvm::dyn_cast<llvm::LoadInst>(value);
+    if (loaded == nullptr || is_told_before(of, *loaded)) return false;
+  }
+  return true;
 }
 
 bool NewBlocks::are_apart(const llvm::Value* one, const llvm::Value* other) {

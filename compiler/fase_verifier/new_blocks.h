@@ -6,17 +6,13 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/Analysis/LoopInfo.h"
-#include "llvm/IR/Dominators.h"
+#include "llvm/IR/BasicBlock.h"
 #include "llvm/IR/InstrTypes.h"
 
 namespace pawl::compiler::fase_verifier {
 
 class NewBlocks {
  public:
-  NewBlocks(const llvm::DominatorTree& dominators, const llvm::LoopInfo& loops)
-      : dominators_(dominators), loops_(loops) {}
-
   // Of two objects (memory.h), in any turns of loops: one is a block that the other cannot be.
   bool are_apart(const llvm::Value* one, const llvm::Value* other);
 
@@ -24,12 +20,12 @@ class NewBlocks {
   struct Block {
     llvm::DenseSet<const llvm::Value*> addresses;  // in it
     llvm::SmallVector<const llvm::Instruction*, 4> told_by;
+    llvm::DenseSet<const llvm::BasicBlock*> behind;  // those that are entered after that
   };
   const Block& block_of(const llvm::CallBase& allocation);
+  static bool is_told_before(const Block& block, const llvm::Instruction& instruction);
   bool is_new_to(const llvm::Value* block, const llvm::Value* address);
 
-  const llvm::DominatorTree& dominators_;
-  const llvm::LoopInfo& loops_;
   llvm::DenseMap<const llvm::CallBase*, Block> blocks_;
 };
 

@@ -210,9 +210,12 @@ bool is_exposed(const FunctionScene& scene, const Reader& reader) {
   return search.is_exposed();
 }
 
-// memmove() of what overlaps reads what it has overwritten, when it is done again.
+// memmove() of what overlaps reads what it has overwritten, when it is done again; so does an
+// atomic operation, which is refused: to persistent memory it comes behind a cut (rule b), so
+// behind a frame.
 void check_itself(const FunctionScene& scene, const Access& write) {
   if (llvm::isa<llvm::MemCpyInst, llvm::MemCpyInlineInst>(write.by)) return;
+  if (refusal_of(*write.by) == AbiCall::kRefuse) return;
   for (const Access& read : persistent_reads(*write.by)) {
     if (!scene.aliasing.may_overwrite(write, read, /*has_looped=*/false)) continue;
     scene.reports.error(*write.by, 'a',

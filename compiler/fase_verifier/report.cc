@@ -33,9 +33,8 @@ void Reports::error(const llvm::Instruction& at, char rule, const llvm::Twine& t
   const std::string whole =
       ("Pawl compiled a failure-atomic section wrong, and its verifier found it (rule " +
        llvm::Twine(rule) + "): " + text +
-       "; this is a fault of the compiler, not of the program: please report it; meanwhile compile "
-       "the file with another level of optimization, or put the section into a function of its own "
-       "(noinline)")
+       "; this is a fault of the compiler, not of the program: please report it; meanwhile, "
+       "another level of optimization may do, or -fpawl=undo for the whole program")
           .str();
   function.getContext().diagnose(
       llvm::DiagnosticInfoUnsupported(function, whole, location, llvm::DS_Error));

@@ -36,9 +36,7 @@ llvm::PreservedAnalyses VerifierPass::run(llvm::Module& module,
   Reports reports;
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
-    Aliasing aliasing(functions.getResult<llvm::AAManager>(function),
-                      functions.getResult<llvm::DominatorTreeAnalysis>(function),
-                      functions.getResult<llvm::LoopAnalysis>(function));
+    Aliasing aliasing(functions.getResult<llvm::AAManager>(function));
     Budget budget;
     const FunctionScene scene{
         .function = function,

@@ -30,6 +30,7 @@ typedef unsigned char u1;
 typedef unsigned short u2;
 typedef unsigned int u4;
 typedef unsigned long u8;
+struct ring { struct ring *next, *prev; };
 struct item { u8 l; u4 i; u2 s; u1 c; u1 bytes[9]; };
 struct pair { u8 l; u4 i; };
 struct node { u8 value; struct node *next; u4 more[3]; };
@@ -38,6 +39,7 @@ struct data {
   struct item items[kItems]; u4 ints[kInts]; u1 bytes[kBytes]; u8 words[32]; double reals[8];
   struct node *list; u4 flag : 3, rest : 20;
   pthread_mutex_t mutexes[kLocks]; pthread_rwlock_t rwlocks[kLocks]; pthread_spinlock_t spins[kLocks];
+  struct ring rings[8]; /* each in none, or in one that ends nowhere */
 };
 
 static struct data *const data = (struct data *)ARENA;
@@ -46,6 +48,7 @@ static u4 counter;      /* volatile, and only counted */
 static u4 last_stored;
 static u1 trash[64];
 static u4 results[16];  /* volatile */
+static struct ring own_ring; /* and this */
 
 static struct node *new_node(u8 value) {
   struct node *node = pawl_fase_malloc(0, sizeof *node);
@@ -166,7 +169,7 @@ class Program(random_writer.RandomWriter):
 
     def list_statement(self):
         node = self.name("node")
-        kind = self.random.randrange(4)
+        kind = self.random.randrange(7)
         if kind == 0:
             self.emit(f"struct node *{node} = new_node({self.number()});")
             self.emit(f"if ({node} != 0) {{ {node}->next = data->list; data->list = {node}; }}")
@@ -177,9 +180,26 @@ class Program(random_writer.RandomWriter):
         elif kind == 2:
             self.emit(f"for (struct node *{node} = data->list; {node} != 0; {node} = {node}->next) "
                       f"{self.pick(f'{node}->value += x', f'x += {node}->value', f'if ({node}->value % 3u == 1) {node}->more[1] ^= {self.number()}')};")
+        elif kind > 3:
+            self.ring()
         else:
             self.emit(f"for (struct node *{node} = data->list; {node} != 0; {node} = {node}->next) "
                       f"if ({node}->value % 5u == x % 5u) {{ {node}->value = {self.number()}; break; }}")
+
+    def ring(self):
+        """Of what leads to itself, where it is alone."""
+        one, other = self.name("ring"), self.name("ring")
+        alone = f"{one}->next = {one}; {one}->prev = {one};"
+        self.emit(f"struct ring *{one} = &data->rings[{self.index(8)}];")
+        self.pick(
+            lambda: self.emit(alone),
+            lambda: self.emit(f"if ({self.number()} % 3u == 0) {one} = &own_ring; {alone}"),
+            lambda: self.emit(f"struct ring *{other} = pawl_fase_malloc(0, sizeof *{other}); "
+                              f"if ({other} != 0) {{ {other}->next = {other}->prev = {other}; {one}->prev = {other}; }}"),
+            lambda: self.emit(f"struct ring *{other} = &data->rings[{self.index(8)}]; if ({one}->next != 0) {{ "
+                              f"{other}->next = {one}->next; {other}->prev = {one}; {one}->next->prev = {other}; {one}->next = {other}; }}"),
+            lambda: self.emit(f"if ({one}->next != 0 && {one}->prev != 0) {{ {one}->next->prev = {one}->prev; "
+                              f"{one}->prev->next = {one}->next; {alone} }}"))()
 
     def volatile_statement(self):
         self.pick(lambda: self.emit("counter++;"),
