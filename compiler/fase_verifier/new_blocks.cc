@@ -81,7 +81,7 @@ const NewBlocks::Block& NewBlocks::block_of(const llvm::CallBase& allocation) {
 }
 
 bool NewBlocks::is_new_to(const llvm::Value* block, const llvm::Value* address) {
-  if (!llvm::isNoAliasCall(block)) return false;
+  if (!llvm::isNoAliasCall(block) || !address->getType()->isPointerTy()) return false;
   const Block& of = block_of(*llvm::cast<llvm::CallBase>(block));
   if (of.addresses.contains(address)) return false;
   // There was no such block when the function was called.
