@@ -104,8 +104,8 @@ bool all_objects(const llvm::Value* pointer, const Has& has) {
   return llvm::all_of(objects, has);
 }
 
-// Calls whose arguments lead to what they read, or write: as nobody knows how much, it may be all
-// that is around.
+// Calls whose arguments lead to what they read, or write: where nobody knows how much, it may be
+// all that is around.
 Accesses of_call(const llvm::CallBase& call, bool is_write) {
   Accesses found;
   if (abi_call(call) != AbiCall::kNone) return found;
@@ -118,6 +118,8 @@ Accesses of_call(const llvm::CallBase& call, bool is_write) {
     if (is_write ? call.onlyReadsMemory(i) : call.onlyWritesMemory(i)) continue;
     if (argument->getType()->isVectorTy()) {
       found.push_back({.by = &call});
+    } else if (const llvm::Value* length = length_read(call)) {
+      found.push_back(access(call, argument, length));
     } else {
       Access made = access(call, argument, std::uint64_t{0});
       made.is_unbounded = true;
