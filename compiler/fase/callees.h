@@ -10,7 +10,7 @@ enum class Callee {
   kLock,          // see locks.h
   kHeap,          // the run-time's allocator: may be repeated
   kSetsRoot,      // pawl_fase_set_root(): a store that only pawl_fase_root() reads
-  kReads,         // only reads memory that its arguments lead to, and arithmetic
+  kReads,         // only reads memory that its arguments lead to
   kWrites,        // what its arguments say, see accesses.h
   kUnrepeatable,  // reads something that is another thing the next time, such as a clock
   kEnds,          // does not return, and ends the program on the spot

@@ -145,7 +145,8 @@ void check(const Region& region, const llvm::DataLayout& layout) {
                                   llvm::Twine(bytes) + " bytes of values; " +
                                   llvm::Twine(kLiveInBytesMax) +
                                   " is the most: put the code after it, or before it, into a "
-                                  "function of its own (noinline)");
+                                  "function of its own (noinline), or have its loops not unrolled "
+                                  "(-fno-unroll-loops)");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/Module.h"
 #include "llvm/TargetParser/Triple.h"
@@ -19,20 +20,30 @@ constexpr std::array kReads = {
     llvm::StringLiteral{"strchr"},    llvm::StringLiteral{"strrchr"},
     llvm::StringLiteral{"strchrnul"}, llvm::StringLiteral{"strstr"},
     llvm::StringLiteral{"strspn"},    llvm::StringLiteral{"strcspn"},
-    llvm::StringLiteral{"strpbrk"},   llvm::StringLiteral{"abs"},
-    llvm::StringLiteral{"labs"},      llvm::StringLiteral{"llabs"},
-    llvm::StringLiteral{"ffs"},       llvm::StringLiteral{"ffsl"},
-    llvm::StringLiteral{"ffsll"},     llvm::StringLiteral{"sqrt"},
-    llvm::StringLiteral{"sqrtf"},     llvm::StringLiteral{"floor"},
-    llvm::StringLiteral{"ceil"},      llvm::StringLiteral{"round"},
-    llvm::StringLiteral{"trunc"},     llvm::StringLiteral{"fabs"},
-    llvm::StringLiteral{"fmod"},      llvm::StringLiteral{"pow"},
-    llvm::StringLiteral{"exp"},       llvm::StringLiteral{"exp2"},
-    llvm::StringLiteral{"log"},       llvm::StringLiteral{"log2"},
-    llvm::StringLiteral{"log10"},     llvm::StringLiteral{"sin"},
-    llvm::StringLiteral{"cos"},       llvm::StringLiteral{"tan"},
-    llvm::StringLiteral{"atan"},      llvm::StringLiteral{"atan2"},
-    llvm::StringLiteral{"div"},       llvm::StringLiteral{"ldiv"},
+    llvm::StringLiteral{"strpbrk"},
+};
+
+// They compute with numbers, and write errno at most.  The last are products and quotients of
+// complex numbers.
+constexpr std::array kComputes = {
+    llvm::StringLiteral{"abs"},      llvm::StringLiteral{"labs"},
+    llvm::StringLiteral{"llabs"},    llvm::StringLiteral{"ffs"},
+    llvm::StringLiteral{"ffsl"},     llvm::StringLiteral{"ffsll"},
+    llvm::StringLiteral{"div"},      llvm::StringLiteral{"ldiv"},
+    llvm::StringLiteral{"sqrt"},     llvm::StringLiteral{"sqrtf"},
+    llvm::StringLiteral{"floor"},    llvm::StringLiteral{"ceil"},
+    llvm::StringLiteral{"round"},    llvm::StringLiteral{"trunc"},
+    llvm::StringLiteral{"fabs"},     llvm::StringLiteral{"fmod"},
+    llvm::StringLiteral{"pow"},      llvm::StringLiteral{"exp"},
+    llvm::StringLiteral{"exp2"},     llvm::StringLiteral{"log"},
+    llvm::StringLiteral{"log2"},     llvm::StringLiteral{"log10"},
+    llvm::StringLiteral{"sin"},      llvm::StringLiteral{"cos"},
+    llvm::StringLiteral{"tan"},      llvm::StringLiteral{"atan"},
+    llvm::StringLiteral{"atan2"},    llvm::StringLiteral{"__mulsc3"},
+    llvm::StringLiteral{"__muldc3"}, llvm::StringLiteral{"__mulxc3"},
+    llvm::StringLiteral{"__multc3"}, llvm::StringLiteral{"__divsc3"},
+    llvm::StringLiteral{"__divdc3"}, llvm::StringLiteral{"__divxc3"},
+    llvm::StringLiteral{"__divtc3"},
 };
 
 constexpr std::array kUnrepeatable = {
@@ -220,6 +231,14 @@ const Refusal* refusal(llvm::StringRef name) {
   return nullptr;
 }
 
+// And gives one; else it is a function of the program with the same name.
+bool takes_numbers_only(const llvm::Function& function) {
+  return !function.getReturnType()->isVoidTy() &&
+         llvm::none_of(function.args(), [](const llvm::Argument& argument) {
+           return argument.getType()->isPtrOrPtrVectorTy();
+         });
+}
+
 // A function of the C library by its name and type, of which nothing better is known.
 bool is_other_library_function(const llvm::Function& function) {
   const llvm::TargetLibraryInfoImpl library(llvm::Triple(function.getParent()->getTargetTriple()));
@@ -231,6 +250,7 @@ bool is_other_library_function(const llvm::Function& function) {
 
 std::optional<Callee> library_callee(const llvm::Function& function) {
   const llvm::StringRef name = plain_name(function);
+  if (llvm::is_contained(kComputes, name) && takes_numbers_only(function)) return Callee::kNothing;
   if (llvm::is_contained(kReads, name)) return Callee::kReads;
   if (llvm::is_contained(kUnrepeatable, name)) return Callee::kUnrepeatable;
   if (llvm::is_contained(kEnds, name)) return Callee::kEnds;

@@ -9,8 +9,8 @@
 
 namespace pawl::compiler::fase {
 
-// kReads, kUnrepeatable, kEnds, kThrows or kRefused; nothing for what is no library's function, and
-// for those that library_copies.h replaces.
+// kNothing, kReads, kUnrepeatable, kEnds, kThrows or kRefused; nothing for what is no library's
+// function, and for those that library_copies.h replaces.
 std::optional<Callee> library_callee(const llvm::Function& function);
 
 // What a refused one does: "malloc(), which ...".

@@ -13,13 +13,37 @@ llvm::StringRef name_of_callee(const llvm::Instruction& instruction) {
   return callee == nullptr ? llvm::StringRef() : callee->getName();
 }
 
+// Of a function of the C library, or of another module.
+llvm::StringRef name_of_elsewhere(const llvm::CallBase& call) {
+  const llvm::Function* callee = call.getCalledFunction();
+  const bool is_elsewhere = callee != nullptr && callee->isDeclarationForLinker();
+  return is_elsewhere ? callee->getName() : llvm::StringRef();
+}
+
 // Functions of the C library that read what their arguments lead to, and nothing else, whatever the
 // program's declarations say.
-bool is_reader(llvm::StringRef name) {
-  return llvm::StringSwitch<bool>(name)
+bool is_reader(const llvm::CallBase& call) {
+  return llvm::StringSwitch<bool>(name_of_elsewhere(call))
       .Cases("memcmp", "bcmp", "memchr", "memrchr", "rawmemchr", "memmem", true)
       .Cases("strlen", "strnlen", "strcmp", "strncmp", "strcasecmp", "strncasecmp", true)
       .Cases("strchr", "strrchr", "strchrnul", "strstr", "strspn", "strcspn", "strpbrk", true)
+      .Default(false);
+}
+
+// Those that compute, and write errno at most, which no section reads.
+bool is_arithmetic(const llvm::CallBase& call) {
+  const bool has_numbers_only =
+      !call.getType()->isVoidTy() && llvm::none_of(call.args(), [](const llvm::Use& argument) {
+        return argument->getType()->isPtrOrPtrVectorTy();
+      });
+  if (!has_numbers_only) return false;
+  return llvm::StringSwitch<bool>(name_of_elsewhere(call))
+      .Cases("abs", "labs", "llabs", "ffs", "ffsl", "ffsll", "div", "ldiv", true)
+      .Cases("sqrt", "sqrtf", "floor", "ceil", "round", "trunc", "fabs", "fmod", true)
+      .Cases("pow", "exp", "exp2", "log", "log2", "log10", true)
+      .Cases("sin", "cos", "tan", "atan", "atan2", true)
+      .Cases("__mulsc3", "__muldc3", "__mulxc3", "__multc3", true)
+      .Cases("__divsc3", "__divdc3", "__divxc3", "__divtc3", true)
       .Default(false);
 }
 
@@ -81,11 +105,20 @@ Foreign foreign(const llvm::CallBase& call) {
   if (const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&call)) {
     return intrinsic->isAssumeLikeIntrinsic() ? Foreign::kNothing : Foreign::kAccesses;
   }
-  if (is_reader(name_of_callee(call))) return Foreign::kReadsArguments;
+  if (is_arithmetic(call)) return Foreign::kNothing;
+  if (is_reader(call)) return Foreign::kReadsArguments;
   if (call.doesNotReturn()) return Foreign::kEnds;
   if (call.onlyReadsMemory() && call.onlyAccessesArgMemory()) return Foreign::kReadsArguments;
   if (call.onlyReadsMemory()) return Foreign::kReads;
   return Foreign::kUnknown;
+}
+
+const llvm::Value* length_read(const llvm::CallBase& call) {
+  constexpr unsigned kLength = 2;
+  const bool has_length = llvm::StringSwitch<bool>(name_of_elsewhere(call))
+                              .Cases("memcmp", "bcmp", "memchr", "memrchr", true)
+                              .Default(false);
+  return has_length && call.arg_size() > kLength ? call.getArgOperand(kLength) : nullptr;
 }
 
 }  // namespace pawl::compiler::fase_verifier

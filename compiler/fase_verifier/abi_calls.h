@@ -63,4 +63,8 @@ enum class Foreign {
 // Of a call whose callee has no body here, or that nobody knows.
 Foreign foreign(const llvm::CallBase& call);
 
+// How many bytes are read from each address on that the call is given, and none before it; null:
+// nobody knows.
+const llvm::Value* length_read(const llvm::CallBase& call);
+
 }  // namespace pawl::compiler::fase_verifier

@@ -9,22 +9,6 @@
 namespace pawl::compiler::fase_verifier {
 namespace {
 
-// The section's first frame may have been logged, when this comes back.  A release logs one only
-// where there is one already.
-bool may_arm(const llvm::Instruction& instruction, const ModuleFacts& facts) {
-  switch (abi_call(instruction)) {
-    case AbiCall::kNone:
-      break;
-    case AbiCall::kCut:
-    case AbiCall::kReturn:
-      return true;
-    default:
-      return false;
-  }
-  const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
-  return call != nullptr && facts.may_begin_region(*call);
-}
-
 enum GuardMark : unsigned {
   kUnmarked = 0,
   kArmed = 1,    // behind this point a frame may have been logged: a question asked before
@@ -82,7 +66,7 @@ class GuardSearch {
       default:
         break;
     }
-    if (may_arm(instruction, scene_.facts) && scene_.facts.may_be_inside(*behind(instruction))) {
+    if (scene_.facts.may_arm(instruction) && scene_.facts.may_be_inside(*behind(instruction))) {
       way.mark |= kArmed;
     }
     if (&instruction == object_) way.mark |= kUnnamed;
@@ -96,7 +80,7 @@ class GuardSearch {
   }
   void end(const llvm::BasicBlock&, const WayState& way) {
     is_open_ |= !is_in_frames() && (way.mark & kArmed) != 0;
-    is_open_ |= scene_.facts.may_enter_inside(scene_.function);
+    is_open_ |= scene_.facts.may_enter_armed(scene_.function);
   }
 
   bool is_open() const { return is_open_; }

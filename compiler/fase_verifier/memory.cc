@@ -10,7 +10,8 @@
 namespace pawl::compiler::fase_verifier {
 namespace {
 
-constexpr unsigned kPhisMax = 8;  // behind one another
+constexpr unsigned kPhisMax = 8;       // behind one another
+constexpr unsigned kOriginsMax = 256;  // values that one may be, or be computed from
 // Steps from an address to what it leads to: no bound, for each member of a structure is one.
 constexpr unsigned kObjectsDepth = 0;
 
@@ -103,8 +104,8 @@ bool all_objects(const llvm::Value* pointer, const Has& has) {
   return llvm::all_of(objects, has);
 }
 
-// Calls whose arguments lead to what they read, or write: as nobody knows how much, it may be all
-// that is around.
+// Calls whose arguments lead to what they read, or write: where nobody knows how much, it may be
+// all that is around.
 Accesses of_call(const llvm::CallBase& call, bool is_write) {
   Accesses found;
   if (abi_call(call) != AbiCall::kNone) return found;
@@ -117,6 +118,8 @@ Accesses of_call(const llvm::CallBase& call, bool is_write) {
     if (is_write ? call.onlyReadsMemory(i) : call.onlyWritesMemory(i)) continue;
     if (argument->getType()->isVectorTy()) {
       found.push_back({.by = &call});
+    } else if (const llvm::Value* length = length_read(call)) {
+      found.push_back(access(call, argument, length));
     } else {
       Access made = access(call, argument, std::uint64_t{0});
       made.is_unbounded = true;
@@ -147,12 +150,58 @@ Place place_of(const llvm::Value* pointer, const llvm::DataLayout& layout) {
   return place;
 }
 
-const llvm::Value* object_of(const llvm::Value* pointer) {
-  const llvm::Value* address = own_address(pointer);
-  while (const auto* gep = llvm::dyn_cast<llvm::GEPOperator>(address)) {
-    address = own_address(gep->getPointerOperand());
+namespace {
+
+bool is_whole_address(const llvm::Value& value) {
+  return value.getType()->isPointerTy() || value.getType()->isIntegerTy(64);
+}
+
+// The address without additions, masks, and changes from pointer to number and back.
+const llvm::Value* base_of(const llvm::Value* pointer) {
+  for (const llvm::Value* at = own_address(pointer);;) {
+    const llvm::Value* from = nullptr;
+    if (const auto* gep = llvm::dyn_cast<llvm::GEPOperator>(at)) {
+      from = gep->getPointerOperand();
+    } else if (llvm::isa<llvm::IntToPtrInst, llvm::PtrToIntOperator>(at)) {
+      from = llvm::cast<llvm::User>(at)->getOperand(0);
+      if (!is_whole_address(*from) || !is_whole_address(*at)) return at;
+    } else if (const auto* call = llvm::dyn_cast<llvm::CallBase>(at)) {
+      from = llvm::getArgumentAliasingToReturnedPointer(call, /*MustPreserveNullness=*/false);
+    }
+    if (from == nullptr) return at;
+    at = own_address(from);
   }
-  return address;
+}
+
+// What all choices lead back to, as that of a pointer that walks through an array; or null.  It is
+// computed before the first of them, and when it is computed anew, then so are they.
+const llvm::Value* origin_of(const llvm::Value* choice) {
+  const llvm::Value* origin = nullptr;
+  llvm::SmallVector<const llvm::Value*, 8> values{choice};
+  for (unsigned i = 0; i < values.size(); ++i) {
+    if (i == kOriginsMax) return nullptr;
+    const auto* select = llvm::dyn_cast<llvm::SelectInst>(values[i]);
+    if (select == nullptr && !llvm::isa<llvm::PHINode>(values[i])) {
+      if (origin != nullptr && origin != values[i]) return nullptr;
+      origin = values[i];
+      continue;
+    }
+    const unsigned first = select == nullptr ? 0 : 1;  // behind the condition
+    for (const llvm::Value* one :
+         llvm::drop_begin(llvm::cast<llvm::Instruction>(values[i])->operand_values(), first)) {
+      const llvm::Value* base = base_of(one);
+      if (!llvm::is_contained(values, base)) values.push_back(base);
+    }
+  }
+  return origin;
+}
+
+}  // namespace
+
+const llvm::Value* object_of(const llvm::Value* pointer) {
+  const llvm::Value* base = base_of(pointer);
+  const llvm::Value* origin = origin_of(base);
+  return origin == nullptr ? base : origin;
 }
 
 Accesses reads(const llvm::Instruction& instruction) {

@@ -27,7 +27,8 @@ const llvm::Value* own_address(const llvm::Value* pointer);
 Place place_of(const llvm::Value* pointer, const llvm::DataLayout& layout);
 // True of what a call of pawl_fase_volatile_target() gave.
 bool is_volatile_target(const llvm::Value* value);
-// The address without all that is added to it: what is checked to be in the window.
+// The address without all that is added to it, on all ways: what is checked to be in the window.
+// Of an address that is kept as a number it is the number.
 const llvm::Value* object_of(const llvm::Value* pointer);
 
 struct Access {

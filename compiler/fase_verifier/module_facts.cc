@@ -57,6 +57,7 @@ ModuleFacts::ModuleFacts(llvm::Module& module) : module_(module) {
   find_tables();
   find_quiet();
   find_sections();
+  find_armed();
   find_told_of();
   find_changed();
 }
@@ -268,6 +269,96 @@ void ModuleFacts::find_sections() {
         has_changed |= entered_inside_.insert(&function).second;
         break;
       }
+    }
+  }
+}
+
+// A release logs a frame only where there is one already.
+bool ModuleFacts::may_arm(const llvm::Instruction& instruction) const {
+  switch (abi_call(instruction)) {
+    case AbiCall::kNone:
+      break;
+    case AbiCall::kCut:
+    case AbiCall::kReturn:
+      return true;
+    default:
+      return false;
+  }
+  const auto* call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+  return call != nullptr && may_begin_region(*call);
+}
+
+namespace {
+
+// Backward from a call, to what may have logged a frame of its section.
+class ArmedSearch {
+ public:
+  ArmedSearch(const ModuleFacts& facts, bool enters_armed)
+      : facts_(facts), enters_armed_(enters_armed) {}
+
+  bool at(const llvm::Instruction& instruction, WayState& way) {
+    if (is_found_) return false;
+    switch (abi_call(instruction)) {
+      // No section, and so no frame, goes on behind these.
+      case AbiCall::kReleaseLast:
+      case AbiCall::kWait:
+      // If there is a frame, what follows is in vain.
+      case AbiCall::kRefuse:
+        return false;
+      case AbiCall::kTryAcquire:
+      case AbiCall::kAcquire:
+        // The first lock of a section, unless there may be another.
+        return way.passes_failed(instruction) || facts_.may_be_inside(instruction);
+      default:
+        break;
+    }
+    is_found_ = facts_.may_arm(instruction);
+    return !is_found_;
+  }
+  bool over(const llvm::BasicBlock& from, const llvm::BasicBlock& to, WayState& way) const {
+    if (const llvm::Instruction* lock = not_acquired(from, to)) way.failed = lock;
+    return !is_found_;
+  }
+  void end(const llvm::BasicBlock&, const WayState&) { is_found_ |= enters_armed_; }
+
+  bool is_found() const { return is_found_; }
+
+ private:
+  const ModuleFacts& facts_;
+  const bool enters_armed_;
+  bool is_found_ = false;
+};
+
+}  // namespace
+
+bool ModuleFacts::may_enter_armed(const llvm::Function& function) const {
+  return entered_armed_.contains(&function);
+}
+
+bool ModuleFacts::may_be_armed(const llvm::Instruction& call) const {
+  if (!may_be_inside(call)) return false;
+  const llvm::Function& caller = *call.getFunction();
+  Budget budget;
+  ArmedSearch search(*this, may_enter_armed(caller));
+  Walk<ArmedSearch>(budget, back_edges(caller), search).backward(call);
+  return search.is_found() || budget.is_spent();
+}
+
+void ModuleFacts::find_armed() {
+  for (const llvm::Function* function : entered_inside_) {
+    const bool has_other_callers = resumed_by(*function) != nullptr ||
+                                   !function->hasLocalLinkage() || is_address_taken(*function);
+    if (has_other_callers) entered_armed_.insert(function);
+  }
+  for (bool has_changed = true; has_changed;) {
+    has_changed = false;
+    for (const llvm::Function* function : entered_inside_) {
+      if (may_enter_armed(*function)) continue;
+      const bool is_armed = llvm::any_of(function->users(), [&](const llvm::User* user) {
+        const auto* call = llvm::dyn_cast<llvm::CallBase>(user);
+        return call != nullptr && may_be_armed(*call);
+      });
+      if (is_armed) has_changed |= entered_armed_.insert(function).second;
     }
   }
 }

@@ -38,6 +38,10 @@ class ModuleFacts {
 
   // The function may be called while a lock is held.
   bool may_enter_inside(const llvm::Function& function) const;
+  // And when its section has a frame.
+  bool may_enter_armed(const llvm::Function& function) const;
+  // The section's first frame may have been logged, when this comes back.
+  bool may_arm(const llvm::Instruction& instruction) const;
   // Control may be here, before the instruction, while a lock is held.
   bool may_be_inside(const llvm::Instruction& instruction) const;
   // No section of the module changes the variable, so that frames can hold what it holds.
@@ -55,6 +59,8 @@ class ModuleFacts {
   void find_tables();
   void find_quiet();
   void find_sections();
+  void find_armed();
+  bool may_be_armed(const llvm::Instruction& call) const;
   void find_told_of();
   void find_changed();
   bool search_inside(const llvm::Instruction& instruction, bool enters_inside) const;
@@ -64,6 +70,7 @@ class ModuleFacts {
   llvm::DenseMap<const llvm::Function*, const Table*> resumed_by_;
   llvm::DenseSet<const llvm::Function*> quiet_;
   llvm::DenseSet<const llvm::Function*> entered_inside_;
+  llvm::DenseSet<const llvm::Function*> entered_armed_;
   llvm::DenseSet<const llvm::Function*> left_inside_;    // though it was not entered so
   llvm::DenseSet<const llvm::GlobalVariable*> told_of_;  // in the module's table of what is kept
   llvm::DenseSet<const llvm::GlobalVariable*> changed_;  // by sections

@@ -96,7 +96,7 @@ bool NewBlocks::is_told_before(const Block& block, const llvm::Instruction& inst
 }
 
 bool NewBlocks::is_new_to(const llvm::Value* block, const llvm::Value* address) {
-  if (!llvm::isNoAliasCall(block)) return false;
+  if (!llvm::isNoAliasCall(block) || !address->getType()->isPointerTy()) return false;
   const Block& of = block_of(*llvm::cast<llvm::CallBase>(block));
   // All that the address may be, as that of a node that goes on along a list.
   llvm::SmallVector<const llvm::Value*, 8> values{address};

@@ -51,8 +51,10 @@ enum Mark : unsigned {
   kRecomputed = 2,   // over the computation of the written address: before, it was another one
 };
 
+// Of an address; a number may by chance be that of what is allocated later.
 bool is_computed_before(const llvm::Value* value, const llvm::Instruction& allocation,
                         const llvm::DominatorTree& dominators) {
+  if (!value->getType()->isPointerTy()) return false;
   const auto* instruction = llvm::dyn_cast<llvm::Instruction>(value);
   return instruction == nullptr ||
          (instruction != &allocation && dominators.dominates(instruction, &allocation));

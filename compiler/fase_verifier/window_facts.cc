@@ -12,7 +12,8 @@ namespace {
 
 constexpr unsigned kConditionDepth = 32;
 
-// Of (uint64_t)address - kWindow; or null.  Constants come as expressions of the same form.
+// Of (uint64_t)address - kWindow, as a number; or null.  Constants come as expressions of the same
+// form.
 const llvm::Value* address_of_distance(const llvm::Value* value) {
   const auto* difference = llvm::dyn_cast<llvm::Operator>(value);
   if (difference == nullptr || difference->getNumOperands() != 2) return nullptr;
@@ -21,9 +22,7 @@ const llvm::Value* address_of_distance(const llvm::Value* value) {
       number != nullptr &&
       ((difference->getOpcode() == llvm::Instruction::Sub && number->getZExtValue() == kWindow) ||
        (difference->getOpcode() == llvm::Instruction::Add && number->getZExtValue() == -kWindow));
-  const auto* address = llvm::dyn_cast<llvm::Operator>(difference->getOperand(0));
-  if (!is_from_window || address == nullptr) return nullptr;
-  return address->getOpcode() == llvm::Instruction::PtrToInt ? address->getOperand(0) : nullptr;
+  return is_from_window ? difference->getOperand(0) : nullptr;
 }
 
 // What the condition's value says of the object.

@@ -12,8 +12,8 @@ cc=$(echo "$compiler" | sed 's/++//')
   -o "$work/run_time.o"
 "$cc" -O1 -DPLAIN -I"$source/src" -I"$here" -c "$here/crash_run_time.c" -o "$work/plain_run_time.o"
 "$compiler" "$level" -gline-tables-only -I"$here" -fpass-plugin="$plugin" -no-pie "$@" \
-  "$work/run_time.o" -o "$work/program"
-"$compiler" "$level" -DPLAIN -I"$here" -no-pie "$@" "$work/plain_run_time.o" -o "$work/plain"
+  "$work/run_time.o" -lm -o "$work/program"
+"$compiler" "$level" -DPLAIN -I"$here" -no-pie "$@" "$work/plain_run_time.o" -lm -o "$work/plain"
 "$work/plain" >"$work/expected"
 "$work/program" >"$work/said"
 cmp "$work/expected" "$work/said"

@@ -1,6 +1,9 @@
 /* The C library's functions that copy and fill memory, in sections: from constants, arguments and
- * fields of the file, forms that check their room among them (-D_FORTIFY_SOURCE=2). */
+ * fields of the file, forms that check their room among them (-D_FORTIFY_SOURCE=2).  And those that
+ * compute. */
 #define _GNU_SOURCE
+#include <complex.h>
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 #include <strings.h>
@@ -13,6 +16,8 @@ struct data {
   char other[24];
   char text[48];
   long lengths[4];
+  double real, other_real;
+  double complex point;
 };
 
 static struct data* the_data(void) { return (struct data*)ARENA; }
@@ -107,10 +112,23 @@ static void copy_out(struct data* data) {
   pthread_mutex_unlock(&data->lock);
 }
 
+/* Between stores, in one region with them. */
+static void compute(struct data* data, double number) {
+  pthread_mutex_lock(&data->lock);
+  ++data->lengths[0];
+  if (data->lengths[0] > 1) data->real = sqrt(data->other_real);
+  data->other_real = number + floor(exp(sin(data->real))) + fmod(number, 3.0);
+  if (data->other_real > 1.0) data->real = log(data->other_real) + pow(data->other_real, 0.5);
+  data->lengths[1] += (unsigned)(atan2(data->real, number + 1) * 100);
+  data->point *= data->real + number * I;
+  data->point = (1 + data->point) / (data->point - 2000);
+  pthread_mutex_unlock(&data->lock);
+}
+
 void operation(unsigned number) {
   struct data* const data = the_data();
   const unsigned bytes = 1 + number * 7 % 22;
-  switch (number % 8) {
+  switch (number % 9) {
     case 0:
       copy_constants(data);
       break;
@@ -135,6 +153,9 @@ void operation(unsigned number) {
       break;
     case 7:
       copy_nothing(data, data->text, bytes);
+      break;
+    case 8:
+      compute(data, number);
       break;
   }
 }

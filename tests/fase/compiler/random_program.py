@@ -10,6 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import random_writer  # noqa: E402
 
 HEAD = """\
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,10 +35,12 @@ struct ring { struct ring *next, *prev; };
 struct item { u8 l; u4 i; u2 s; u1 c; u1 bytes[9]; };
 struct pair { u8 l; u4 i; };
 struct node { u8 value; struct node *next; u4 more[3]; };
-enum { kItems = 16, kInts = 64, kBytes = 512, kLocks = 96 };
+struct marked { u8 next, value; }; /* an address, and a mark in its lowest bit */
+enum { kItems = 16, kInts = 64, kBytes = 512, kLocks = 96, kLinks = 4 };
 struct data {
   struct item items[kItems]; u4 ints[kInts]; u1 bytes[kBytes]; u8 words[32]; double reals[8];
   struct node *list; u4 flag : 3, rest : 20;
+  u8 marked, links[kLinks], both[kLinks][2]; long away[kLinks];
   pthread_mutex_t mutexes[kLocks]; pthread_rwlock_t rwlocks[kLocks]; pthread_spinlock_t spins[kLocks];
   struct ring rings[8]; /* each in none, or in one that ends nowhere */
 };
@@ -57,6 +60,14 @@ static struct node *new_node(u8 value) {
   node->value = value;
   return node;
 }
+
+/* Addresses that are kept as numbers: with a mark, as two of which one is wanted, as a distance, and
+ * rounded up. */
+static struct item *linked(u8 link) { return (struct item *)(link & ~7ul); }
+static struct item *other_of(const u8 *both) { return (struct item *)(both[0] ^ both[1]); }
+static struct item *away_from(long *away) { return *away == 0 ? 0 : (struct item *)((char *)away + *away); }
+static u8 *rounded(void *place) { return (u8 *)(((u8)place + 15) & ~15ul); }
+static struct marked *unmarked(u8 link) { return (struct marked *)(link & ~1ul); }
 
 static __attribute__((noinline)) struct pair made_pair(u8 number) {
   data->words[3] += number;
@@ -120,6 +131,7 @@ class Program(random_writer.RandomWriter):
         self.is_in_two_files = self.pick(False, True)
         self.is_in_main = self.pick(False, True)  # no caller can be in a section
         self.addresses = []  # variables that lead to what is outside
+        self.walking = []  # those that lead to an item, and walk
 
     # ------------------------------------------------------------------------- expressions
 
@@ -139,12 +151,21 @@ class Program(random_writer.RandomWriter):
             lambda: f"data->words[{self.index(32)}]",
             lambda: f"{self.item()}.{self.pick('l', 'i', 's', 'c')}",
             lambda: f"{self.item()}.bytes[{self.index(9)}]",
-            lambda: self.pick("data->flag", "data->rest"))()
+            lambda: self.pick("data->flag", "data->rest"),
+            lambda: f"{self.pick(*self.walking)}->{self.pick('l', 'i', 'c')}" if self.walking else "data->words[1]")()
 
     # -------------------------------------------------------------------------- statements
 
     def real(self):
-        self.emit(f"data->reals[{self.index(8)}] += {self.number()} * 0.5;")
+        if self.random.random() < 0.5:
+            self.emit(f"data->reals[{self.index(8)}] += {self.number()} * 0.5;")
+            return
+        real = f"data->reals[{self.index(8)}]"
+        call = self.pick(f"sqrt(fabs({real}))", f"sin({real})", f"exp(cos({real}))", f"log(1 + fabs({real}))",
+                         f"fmod({real}, 7.5)", f"floor({real})", f"pow(fabs(sin({real})), 0.5)", f"atan2({real}, 3)")
+        if self.random.random() < 0.4:
+            self.emit(f"if ({self.number()} % 2u)")
+        self.emit(f"data->reals[{self.index(8)}] {self.pick('=', '+=')} {call};")
 
     def swap(self):
         first, second = self.name("first"), self.name("second")
@@ -200,6 +221,74 @@ class Program(random_writer.RandomWriter):
                               f"{other}->next = {one}->next; {other}->prev = {one}; {one}->next->prev = {other}; {one}->next = {other}; }}"),
             lambda: self.emit(f"if ({one}->next != 0 && {one}->prev != 0) {{ {one}->next->prev = {one}->prev; "
                               f"{one}->prev->next = {one}->next; {alone} }}"))()
+
+    def kept_as_number(self):
+        """Says where something is, or follows what was said, if it was."""
+        link, item = self.index(4), self.name("item")
+        kept, found = self.pick(
+            (f"data->links[{link}] = (u8)&{self.item()} | x % 8u;", f"linked(data->links[{link}])"),
+            (f"data->both[{link}][1] = (u8)&{self.item()}; data->both[{link}][0] = data->both[{link}][1] ^ (u8)&{self.item()};",
+             f"other_of(data->both[{link}])"),
+            (f"data->away[{link}] = (char *)&{self.item()} - (char *)&data->away[{link}];",
+             f"away_from(&data->away[{link}])"))
+        if self.pick(False, True):
+            self.emit(kept)
+        else:
+            self.emit(f"struct item *{item} = {found};")
+            self.emit(f"if ({item} != 0) {{ {item}->i += {self.number()}; x ^= {item}->c; {item}->l = x; }}")
+
+    def rounded_place(self):
+        place = self.name("place")
+        self.emit(f"u8 *{place} = rounded(data->bytes + {self.index(480)});")
+        self.emit(f"*{place} {self.pick('=', '+=')} {self.number()};")
+
+    def marked_list(self):
+        if self.work > 10:
+            return self.assignment()
+        node = self.name("node")
+        if self.random.random() < 0.4:
+            self.emit(f"struct marked *{node} = pawl_fase_malloc(0, sizeof *{node});")
+            self.emit(f"if ({node} != 0) {{ {node}->value = {self.number()}; {node}->next = data->marked; "
+                      f"data->marked = (u8){node} | x % 2u; }}")
+            return
+        self.emit(f"for (struct marked *{node} = unmarked(data->marked); {node} != 0; {node} = unmarked({node}->next)) {{")
+        self.emit(f"  {self.pick(f'{node}->next ^= 1', f'{node}->value += {self.number()}', f'x += {node}->value')};")
+        if self.random.random() < 0.5:
+            self.emit(f"  if ({node}->value % 5u == x % 5u) {{ {node}->value += 7; break; }}")
+        self.emit("}")
+
+    def fill(self):
+        """What may be persistent or not, from the first on or from the last."""
+        at, end = self.name("at"), self.name("end")
+        count = self.pick(1, 3, 8)
+        if self.work * count > 30:
+            return self.assignment()
+        self.emit(f"u4 *{at} = {self.number()} % 3u ? &data->ints[{self.index(64 - count)}] : &results[{self.index(16 - count)}];")
+        self.emit(f"u4 *const {end} = {at} + {count};")
+        self.emit(f"for (; {at} != {end}; ++{at}) {{")
+        self.emit(f"  *{at} = {self.number()};")
+        if self.random.random() < 0.5:
+            self.emit(f"  if (++x % {self.pick(2, 5)}u == 0) break;")
+        self.emit("}")
+
+    def walk(self):
+        count = self.random.randrange(1, 6)
+        if self.work * count > 20:
+            return self.assignment()
+        at, first = self.name("at"), self.name("first")
+        self.emit(f"struct item *{first} = data->items + {self.index(15 - count)};")
+        self.emit(self.pick(
+            f"for (struct item *{at} = {first}; {at} != {first} + {count}; ++{at}) {{",
+            f"for (struct item *{at} = {first}; {at} < data->items + kItems && {at} - {first} < {count}; {at} += 1 + x % 2u) {{",
+            f"for (struct item *{at} = {first} + {count}; {at}-- != {first};) {{"))
+        self.walking.append(at)
+        self.work *= count
+        self.block(1, 3)
+        if self.random.random() < 0.4:
+            self.emit(f"  if ({at}->i % 3u == x % 3u) {{ {at}->l = {self.number()}; {self.pick('break', 'continue')}; }}")
+        self.work //= count
+        self.walking.remove(at)
+        self.emit("}")
 
     def volatile_statement(self):
         self.pick(lambda: self.emit("counter++;"),
@@ -305,8 +394,9 @@ class Program(random_writer.RandomWriter):
     def statement(self):
         simple = [self.assignment, self.assignment, self.assignment, self.item_init, self.swap, self.copy,
                   self.struct_copy, self.list_statement, self.volatile_statement, self.result, self.real, self.variable,
-                  self.call, self.call, self.by_value]
-        nested = [self.condition, self.loop, self.lock] if self.depth < 4 else []
+                  self.call, self.call, self.by_value, self.kept_as_number, self.kept_as_number,
+                  self.rounded_place, self.marked_list, self.fill]
+        nested = [self.condition, self.loop, self.walk, self.lock] if self.depth < 4 else []
         self.random.choice(simple + nested)()
 
     # ------------------------------------------------------------------ outside of sections
@@ -382,6 +472,7 @@ class Program(random_writer.RandomWriter):
         self.is_section = is_section
         self.lines, self.numbers, self.depth, self.work, self.locks = [], ["x", "y"], 0, 1, 0
         self.addresses = []
+        self.walking = []
         kinds = ["", "__attribute__((noinline)) "]
         if not self.is_in_two_files:
             kinds += ["static ", "static __attribute__((noinline)) "]
