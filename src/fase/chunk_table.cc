@@ -1,5 +1,6 @@
 #include "fase/chunk_table.h"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <string>
@@ -18,6 +19,15 @@ AreaHeader& header_of(const BlocksArea& area) {
 
 std::uint32_t table_piece(std::uint32_t chunk) {
   return static_cast<std::uint32_t>((kTableOffset + chunk * sizeof(std::uint64_t)) / kChunkBytes);
+}
+
+Status check(const AreaHeader& header, std::uint64_t size_bytes_max) {
+  const std::uint32_t count = chunks_of(size_bytes_max);
+  if (header.magic != kAreaMagic || header.version != kAreaVersion ||
+      header.size_bytes_max != size_bytes_max || header.chunks_end < first_chunk_of(count) ||
+      header.chunks_end > count)
+    return blocks_damaged("the header of the heap was overwritten");
+  return {};
 }
 
 }  // namespace
@@ -45,13 +55,22 @@ Status ChunkTable::make(const BlocksArea& area, DirectMemory& memory) {
 }
 
 Status ChunkTable::check_header(const BlocksArea& area) {
-  const AreaHeader& header = header_of(area);
-  const std::uint32_t count = chunks_of(area.size_bytes_max);
-  if (header.magic != kAreaMagic || header.version != kAreaVersion ||
-      header.size_bytes_max != area.size_bytes_max || header.chunks_end < first_chunk_of(count) ||
-      header.chunks_end > count)
-    return blocks_damaged("the header of the heap was overwritten");
-  return {};
+  return check(header_of(area), area.size_bytes_max);
+}
+
+Result<std::vector<ChunkTable::Space>> ChunkTable::spaces_of(const AreaHeader& header,
+                                                             std::uint64_t size_bytes_max) {
+  PAWL_TRY(check(header, size_bytes_max));
+  std::vector<Space> spaces{{0, kChunkBytes}};
+  const std::uint32_t first = first_chunk_of(chunks_of(size_bytes_max));
+  const auto end = static_cast<std::uint32_t>(header.chunks_end);
+  if (end == first) return spaces;
+  const auto add = [&](std::uint32_t from, std::uint32_t to) {
+    if (from < to) spaces.push_back({from * kChunkBytes, (to - from) * kChunkBytes});
+  };
+  add(std::max(table_piece(first), 1u), table_piece(end - 1) + 1);
+  add(first, end);
+  return spaces;
 }
 
 ChunkTable::ChunkTable(BlocksArea area, DirectMemory& memory)

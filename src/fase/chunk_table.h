@@ -8,6 +8,7 @@
 #include <atomic>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "fase/blocks_format.h"
 #include "fase/direct_memory.h"
@@ -34,6 +35,13 @@ class ChunkTable {
   static Status make(const BlocksArea& area, DirectMemory& memory);
   // EUCLEAN when the header is not that of such an area.
   static Status check_header(const BlocksArea& area);
+  // What of an area has space, as its header says it; the same EUCLEAN.
+  struct Space {
+    std::uint64_t offset;
+    std::uint64_t size_bytes;
+  };
+  static Result<std::vector<Space>> spaces_of(const AreaHeader& header,
+                                              std::uint64_t size_bytes_max);
   // The header must be checked.  The memory must outlive it.
   ChunkTable(BlocksArea area, DirectMemory& memory);
 

@@ -1,8 +1,10 @@
 #include "fase/file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -22,6 +24,7 @@
 #include "medium/checksum.h"
 #include "medium/fork_guard.h"
 #include "medium/law.h"
+#include "medium/memory_functions.h"
 #include "medium/parked_descriptors.h"
 #include "medium/persistent_medium.h"
 #include "medium/sections_file.h"
@@ -33,6 +36,7 @@ namespace {
 
 constexpr mode_t kNewFileMode = 0644;
 constexpr int kAddressesTried = 16;
+constexpr std::uint64_t kStatBlockBytes = 512;
 constexpr std::array<char, 8> kUnfinishedMagic = kUnfinishedSectionsMagic;
 
 std::uint32_t crc_of(const Identity& identity) {
@@ -76,6 +80,16 @@ Status as_damage(Status named, const std::string& path) {
   if (named.error_number() != EINVAL) return named;
   return Status::failure(EUCLEAN, PAWL_ERROR_DAMAGED_SECTIONS,
                          path + " has a damaged log: " + named.text());
+}
+
+// Whether the file has so many bytes of a tmpfs, which counts them exactly, and looks at each page
+// that it is asked for.
+bool has_just(int descriptor, std::uint64_t bytes) {
+  struct statfs file_system{};
+  struct stat file{};
+  return ::fstatfs(descriptor, &file_system) == 0 && file_system.f_type == TMPFS_MAGIC &&
+         ::fstat(descriptor, &file) == 0 &&
+         static_cast<std::uint64_t>(file.st_blocks) * kStatBlockBytes == bytes;
 }
 
 const std::byte* bytes_of(const void* at) { return static_cast<const std::byte*>(at); }
@@ -179,25 +193,27 @@ File::~File() {
   unlock();
   blocks_.reset();
   if (header_ != nullptr) ::munmap(header_, mapped_bytes_);
+  parked_descriptors::close(base_.take());
 }
 
 Status File::lock() const {
-  if (set_sections_lock(file_.descriptor.get(), F_WRLCK) == 0) return {};
+  if (set_sections_lock(base_.descriptor(), F_WRLCK) == 0) return {};
   if (errno == EAGAIN || errno == EACCES)
     return Status::failure(EBUSY, PAWL_ERROR_IN_USE,
                            path() + " is open already, in this process or another");
   return FailedCall{errno, "cannot lock " + path()};
 }
 
-// Not left to the close alone: a child that no handler knew has the descriptor as well.
-void File::unlock() const {
-  if (process_.is_this()) set_sections_lock(file_.descriptor.get(), F_UNLCK);
+// Not left to the close alone: a child that no handler knew has the descriptor as well.  Where the
+// program closed it the lock goes with the mapping.
+void File::unlock() {
+  if (process_.is_this() && base_.check_open().ok()) set_sections_lock(base_.descriptor(), F_UNLCK);
 }
 
 // A mapping with a journal puts its notices before it looks for those of others, and so does this:
 // of two openers one sees the other at least.
 Status File::exclude_journals() {
-  const int descriptor = file_.descriptor.get();
+  const int descriptor = base_.descriptor();
   struct stat status{};
   if (::fstat(descriptor, &status) != 0) return FailedCall{errno, "cannot stat " + path()};
   const NoFork no_fork;  // a child that has the descriptor has the notices, too
@@ -212,20 +228,19 @@ Status File::exclude_journals() {
 
 Status File::find(const FileOptions& options) {
   struct stat status{};
-  if (::fstat(file_.descriptor.get(), &status) != 0)
-    return FailedCall{errno, "cannot stat " + path()};
+  if (::fstat(base_.descriptor(), &status) != 0) return FailedCall{errno, "cannot stat " + path()};
   Identity identity{};
-  const ssize_t read = ::pread(file_.descriptor.get(), &identity, sizeof identity, 0);
-  if (read < 0) return FailedCall{errno, "cannot read " + path()};
+  PAWL_TRY(base_.read(0, std::as_writable_bytes(std::span(&identity, 1))));
   if (status.st_size == 0 || identity.magic == kUnfinishedMagic)
     return make(kHeapOffset + options.heap_bytes);
   PAWL_TRY(check_identity(identity, path(), static_cast<std::uint64_t>(status.st_size)));
+  PAWL_TRY(take_space_again(identity.size_bytes));
   PAWL_TRY(map(identity.address, identity.size_bytes));
   return open_blocks();
 }
 
 Status File::make(std::uint64_t size_bytes) {
-  const int descriptor = file_.descriptor.get();
+  const int descriptor = base_.descriptor();
   // From here on until it is made the file says that it is not.
   const auto write_magic = [&] {
     return ::pwrite(descriptor, kUnfinishedMagic.data(), kUnfinishedMagic.size(), 0);
@@ -270,8 +285,8 @@ Status File::map(std::uint64_t address, std::uint64_t size_bytes) {
   void* const wanted = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
   const int flags = (is_persistent_ ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED) |
                     MAP_FIXED_NOREPLACE | MAP_NORESERVE;
-  void* const at =
-      ::mmap(wanted, size_bytes, PROT_READ | PROT_WRITE, flags, file_.descriptor.get(), 0);
+  // Without access: what mlockall(2) of the program asks for mappings to come would fill the file.
+  void* const at = ::mmap(wanted, size_bytes, PROT_NONE, flags, base_.descriptor(), 0);
   if (at == MAP_FAILED) {
     return errno == EEXIST ? address_taken(path(), {address, address + size_bytes})
                            : FailedCall{errno, "cannot map " + path()};
@@ -279,6 +294,9 @@ Status File::map(std::uint64_t address, std::uint64_t size_bytes) {
   PAWL_ASSERT(at == wanted);
   header_ = static_cast<Header*>(at);
   mapped_bytes_ = size_bytes;
+  if (::munlock(at, size_bytes) != 0 ||
+      memory::protect(at, size_bytes, PROT_READ | PROT_WRITE) != 0)
+    return FailedCall{errno, "cannot map " + path()};
   // A dump of the process's memory would be as large as the file.  A forked child has no part in
   // it: what it stored would be in the file.
   ::madvise(at, size_bytes, MADV_DONTDUMP);
@@ -287,19 +305,27 @@ Status File::map(std::uint64_t address, std::uint64_t size_bytes) {
   return {};
 }
 
-Status File::take_space(std::uint64_t offset, std::uint64_t size_bytes) const {
-  const auto take = [&] {
-    return ::fallocate(file_.descriptor.get(), 0, static_cast<off_t>(offset),
-                       static_cast<off_t>(size_bytes));
-  };
-  if (without_size_signal(take) != 0) {
-    const int failure = errno;
-    return FailedCall{failure, "cannot take space for " + path(),
-                      code_of_size(failure, offset + size_bytes)};
-  }
-  if (is_persistent_ && ::fdatasync(file_.descriptor.get()) != 0)
-    return FailedCall{errno, "cannot flush " + path()};
-  return {};
+Status File::take_space(std::uint64_t offset, std::uint64_t size_bytes) {
+  PAWL_TRY(base_.reserve(offset, size_bytes));
+  return is_persistent_ ? base_.flush() : Status{};
+}
+
+// A copy has holes where nothing was stored yet, or shares its blocks with what it is a copy of: to
+// store there takes space, and where there is none the kernel ends the process (SIGBUS).
+Status File::take_space_again(std::uint64_t size_bytes) {
+  AreaHeader heap{};
+  PAWL_TRY(base_.read(kHeapOffset, std::as_writable_bytes(std::span(&heap, 1))));
+  const auto spaces = ChunkTable::spaces_of(heap, size_bytes - kHeapOffset);
+  if (!spaces.ok()) return spaces.status();
+  std::uint64_t bytes = kSchemeLogsOffset;
+  for (const ChunkTable::Space& space : spaces.value()) bytes += space.size_bytes;
+  if (has_just(base_.descriptor(), bytes)) return {};
+  // Where no block is overwritten in place, there is room for what is stored before anything else.
+  PAWL_TRY(base_.check_overwrite(kSchemeLogsOffset));
+  PAWL_TRY(base_.reserve_holes(0, kSchemeLogsOffset));
+  for (const ChunkTable::Space& space : spaces.value())
+    PAWL_TRY(base_.reserve_holes(kHeapOffset + space.offset, space.size_bytes));
+  return is_persistent_ ? base_.flush() : Status{};
 }
 
 BlocksArea File::heap_area() {
@@ -364,7 +390,7 @@ Status File::end_run() {
 
 void File::abandon() {
   if (open_file() == this) become_forked_child();
-  file_.descriptor.reset(-1);
+  base_.close();
   notices_.abandon();
   // The mapping did not come along.
   header_ = nullptr;
@@ -541,17 +567,10 @@ Status File::check_root() const {
 
 // A copy: where undo never was there is a hole, and to look at that through the mapping takes
 // space, of which there may be none.
-Result<std::unique_ptr<UndoArea>> File::read_undo_area(std::uint32_t index) const {
+Result<std::unique_ptr<UndoArea>> File::read_undo_area(std::uint32_t index) {
   auto area = std::make_unique<UndoArea>();
-  auto* const bytes = reinterpret_cast<std::byte*>(area.get());
-  for (std::size_t done = 0; done < sizeof *area;) {
-    const ssize_t read =
-        ::pread(file_.descriptor.get(), bytes + done, sizeof *area - done,
-                static_cast<off_t>(kSchemeLogsOffset + index * kSchemeLogBytes + done));
-    if (read < 0 && errno == EINTR) continue;
-    if (read <= 0) return FailedCall{read == 0 ? EIO : errno, "cannot read " + path()};
-    done += static_cast<std::size_t>(read);
-  }
+  PAWL_TRY(base_.read(kSchemeLogsOffset + index * kSchemeLogBytes,
+                      std::as_writable_bytes(std::span(area.get(), 1))));
   return area;
 }
 

@@ -17,6 +17,7 @@
 #include "fase/log.h"
 #include "fase/scheme.h"
 #include "fase/undo_dependences.h"
+#include "medium/descriptor.h"
 #include "medium/named_medium.h"
 #include "medium/own_process.h"
 #include "medium/writer_notice.h"
@@ -91,6 +92,7 @@ class File {
   File(NamedFile file, std::unique_ptr<DirectMemory> memory, bool is_persistent, Scheme scheme,
        bool flushes)
       : file_(std::move(file)),
+        base_(std::move(file_.descriptor), file_.path),
         memory_(std::move(memory)),
         is_persistent_(is_persistent),
         scheme_(scheme),
@@ -101,12 +103,13 @@ class File {
                                                     std::unique_ptr<DirectMemory> memory,
                                                     Scheme scheme, bool flushes);
   Status lock() const;
-  void unlock() const;
+  void unlock();
   Status exclude_journals();
   Status find(const FileOptions& options);
   Status make(std::uint64_t size_bytes);
   Status map(std::uint64_t address, std::uint64_t size_bytes);
-  Status take_space(std::uint64_t offset, std::uint64_t size_bytes) const;
+  Status take_space(std::uint64_t offset, std::uint64_t size_bytes);
+  Status take_space_again(std::uint64_t size_bytes);
   BlocksArea heap_area();
   Status open_blocks();
   Status recover();
@@ -115,13 +118,14 @@ class File {
   Status check_can_finish(const std::vector<OpenFase>& open) const;
   Status finish_interrupted(const std::vector<OpenFase>& open);
   Status undo_interrupted();
-  Result<std::unique_ptr<UndoArea>> read_undo_area(std::uint32_t index) const;
+  Result<std::unique_ptr<UndoArea>> read_undo_area(std::uint32_t index);
   Status forget_undo_logs();
   Status begin_run();
   void store_durably(std::uint64_t& word, std::uint64_t value);
   std::uint32_t logs_used() const;
 
-  NamedFile file_;
+  NamedFile file_;  // but its descriptor
+  DescriptorFile base_;
   WriterNotices notices_;
   const OwnProcess process_;
   const std::unique_ptr<DirectMemory> memory_;

@@ -56,6 +56,20 @@ bool holds(const dl_phdr_info& object, const ElfW(Phdr) & header, std::uint64_t 
 
 }  // namespace
 
+constinit std::uint64_t Program::code_begin_ = 0;
+constinit std::atomic<std::uint64_t> Program::code_bytes_{0};
+
+void Program::find_code() {
+  for_each_object([](const dl_phdr_info& object) {
+    for (const auto& header : headers_of(object)) {
+      if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0 || code_bytes_ != 0) continue;
+      code_begin_ = object.dlpi_addr + header.p_vaddr;
+      code_bytes_ = header.p_memsz;
+    }
+    return true;  // the first is the program
+  });
+}
+
 // Never destroyed: threads may outlive main().
 Program& Program::own() {
   static auto* const program = new Program;
@@ -64,6 +78,7 @@ Program& Program::own() {
 
 void Program::add(const pawl_fase_function* begin, const pawl_fase_function* end) {
   is_registered_ = true;
+  find_code();
   if (begin == end || (begin == begin_ && end == end_)) return;
   if (begin_ != end_) {
     has_other_table_ = true;

@@ -1,6 +1,7 @@
 // The program's own: its functions that have regions, and what tells it from every other program.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -49,11 +50,21 @@ class Program {
   Status check() const;
   // The GNU build-id of the executable; empty when the linker made none.
   std::vector<std::byte> fingerprint() const;
+  // Whether the bytes are code of the executable, as soon as it has called add().
+  // Async-signal-safe.
+  static bool has_code(const void* at, std::size_t count) {
+    const auto offset = reinterpret_cast<std::uint64_t>(at) - code_begin_;
+    return offset < code_bytes_ && count <= code_bytes_ - offset;
+  }
   // Whether the program can only read what is there: constants, which another process of it has,
   // too.
   bool is_constant(const void* at) const;
 
  private:
+  static void find_code();
+
+  static constinit std::uint64_t code_begin_;
+  static constinit std::atomic<std::uint64_t> code_bytes_;
   const pawl_fase_function* begin_ = nullptr;
   const pawl_fase_function* end_ = nullptr;
   bool is_registered_ = false;

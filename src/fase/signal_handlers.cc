@@ -6,16 +6,19 @@
 // Thread is out of sight for as long as the handler runs.  Only where it is in no FASE a handler
 // gets it, for a FASE of its own or an allocation: POSIX lets it do that where it interrupts
 // nothing that is not async-signal-safe.
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 
 #include "fase/abi.h"
+#include "fase/program.h"
 #include "fase/thread.h"
+#include "medium/readable_memory.h"
 
 namespace {
 
+using pawl::fase::Program;
 using pawl::fase::Thread;
 
 // What stands where a handler returns to: the call of rt_sigreturn(2), as debuggers and unwinders
@@ -37,14 +40,15 @@ constexpr std::array<std::uint8_t, 8> kReturnOfHandler = {0x93, 0x08, 0xb0, 0x08
 #endif
 constexpr std::uint64_t kCodeMin = 4096;
 
-// Every call of a function that might be a handler comes here: the first bytes tell nearly all
-// apart, and there may be no more of them.  What a fibre's entry returns to is no code: 0, or a
-// mark.
+// Every call of a function that might be a handler comes here, mostly from the program's own code,
+// which is there: a comparison of bytes, of which the first tells nearly all apart.  Whatever else
+// it is may be none, and no memory at all: what a fibre's entry returns to is a mark.
 bool is_return_of_handler(const void* address) {
   if (reinterpret_cast<std::uint64_t>(address) - kCodeMin >= kCodeEnd - kCodeMin) return false;
-  const auto* const code = static_cast<const std::uint8_t*>(address);
-  return std::mismatch(kReturnOfHandler.begin(), kReturnOfHandler.end(), code).first ==
-         kReturnOfHandler.end();
+  if (!Program::has_code(address, kReturnOfHandler.size()) &&
+      !pawl::is_readable(address, kReturnOfHandler.size()))
+    return false;
+  return std::memcmp(address, kReturnOfHandler.data(), kReturnOfHandler.size()) == 0;
 }
 
 }  // namespace

@@ -20,7 +20,9 @@
 #include <functional>
 #include <limits>
 #include <string_view>
+#include <vector>
 
+#include "medium/extents.h"
 #include "medium/law.h"
 #include "medium/size_limit.h"
 
@@ -400,6 +402,28 @@ Status DescriptorFile::reserve(std::uint64_t offset, std::uint64_t length) {
     return cannot_reserve(errno, length, path_);
   }
   return shared_.unshare(descriptor_.get(), path_, offset, offset + length);
+}
+
+// Where blocks are reserved already nothing is asked for: XFS wants free space for that, too.
+Status DescriptorFile::reserve_holes(std::uint64_t offset, std::uint64_t length) {
+  PAWL_TRY(check_open());
+  const std::uint64_t end = offset + length;
+  std::uint64_t hole = offset;
+  for (std::uint64_t at = offset; at < end;) {
+    std::vector<Extent> holes;
+    const auto looked_to =
+        visit_extents(descriptor_.get(), path_, at, end, [&](const Extent& extent) {
+          if (extent.start > hole) holes.push_back({.start = hole, .end = extent.start});
+          hole = std::max(hole, extent.end);
+        });
+    if (looked_to.status().error_number() == EOPNOTSUPP) return reserve(offset, length);
+    if (!looked_to.ok()) return looked_to.status();
+    at = looked_to.value();
+    if (at == end && hole < end) holes.push_back({.start = hole, .end = end});
+    for (const Extent& missing : holes)
+      PAWL_TRY(reserve(missing.start, missing.end - missing.start));
+  }
+  return shared_.unshare(descriptor_.get(), path_, offset, end);
 }
 
 Result<std::uint64_t> DescriptorFile::find_shared(std::uint64_t offset, std::uint64_t end,

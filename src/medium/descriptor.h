@@ -131,6 +131,8 @@ class DescriptorFile final : public MediumFile {
     return shared_.check_overwrite(descriptor_.get(), path_, bytes);
   }
   std::uint64_t free_bytes() override;
+  // As reserve(), of what may have its space already: asks for that which is missing.
+  Status reserve_holes(std::uint64_t offset, std::uint64_t length);
   Result<std::uint64_t> written_prefix_bytes() override;
   Result<std::uint64_t> allocated_prefix_bytes() override;
   Status check_open() override;

@@ -2,18 +2,15 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
-#include <linux/fiemap.h>
-#include <linux/fs.h>
 #include <linux/magic.h>
-#include <sys/ioctl.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cerrno>
-#include <cstring>
 #include <vector>
+
+#include "medium/extents.h"
 
 namespace pawl {
 namespace {
@@ -21,13 +18,10 @@ namespace {
 constexpr std::uint64_t kUnshareUnitBytes = std::uint64_t{128} << 10;
 // For what a copy-on-write file system writes of its own.
 constexpr std::uint64_t kFreeBytesMin = std::uint64_t{1} << 20;
-constexpr std::size_t kExtentsAtATime = 16;
 // Which not all kernels' headers have.
 constexpr long kBcachefsMagic = 0xca451a4e;
 constexpr long kZfsMagic = 0x2fc12fc1;
 constexpr long kNilfsMagic = 0x3434;
-
-constexpr std::size_t kAnswerBytes = sizeof(fiemap) + kExtentsAtATime * sizeof(fiemap_extent);
 
 struct Range {
   std::uint64_t start;
@@ -96,32 +90,12 @@ Result<std::uint64_t> SharedBlocks::find(int descriptor, const std::string& path
                                          std::uint64_t offset, std::uint64_t end,
                                          const MediumFile::FoundShared& found) {
   if (offset >= end || kind_of(descriptor) != Kind::may_be_shared) return end;
-  // The extents stand behind the header.
-  alignas(fiemap) std::array<std::byte, kAnswerBytes> memory{};
-  auto* const answer = reinterpret_cast<fiemap*>(memory.data());
-  answer->fm_start = offset;
-  answer->fm_length = end - offset;
-  answer->fm_extent_count = kExtentsAtATime;
-  while (::ioctl(descriptor, FS_IOC_FIEMAP, answer) != 0) {
-    if (errno == EINTR) continue;
-    if (errno != EOPNOTSUPP && errno != ENOTTY && errno != EINVAL)
-      return FailedCall{errno, "cannot find the blocks of " + path};
-    kind_.store(Kind::never_shared, std::memory_order_relaxed);
-    return end;
-  }
-  const std::size_t count = std::min<std::size_t>(answer->fm_mapped_extents, kExtentsAtATime);
-  std::uint64_t reached = offset;
-  for (std::size_t i = 0; i < count; ++i) {
-    fiemap_extent extent{};
-    std::memcpy(&extent, memory.data() + sizeof(fiemap) + i * sizeof extent, sizeof extent);
-    const std::uint64_t extent_end = extent.fe_logical + extent.fe_length;
-    if ((extent.fe_flags & FIEMAP_EXTENT_SHARED) != 0) found(extent.fe_logical, extent_end);
-    reached = std::max(reached, extent_end);
-    if ((extent.fe_flags & FIEMAP_EXTENT_LAST) != 0) return end;
-  }
-  // With room for more there are no more.
-  if (count < kExtentsAtATime) return end;
-  return std::clamp(reached, offset + 1, end);
+  auto looked_to = visit_extents(descriptor, path, offset, end, [&](const Extent& extent) {
+    if (extent.is_shared) found(extent.start, extent.end);
+  });
+  if (looked_to.status().error_number() != EOPNOTSUPP) return looked_to;
+  kind_.store(Kind::never_shared, std::memory_order_relaxed);
+  return end;
 }
 
 Status SharedBlocks::unshare(int descriptor, const std::string& path, std::uint64_t offset,

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fase/blocks_format.h"
 #include "fase/format.h"
 #include "medium/descriptor.h"
 
@@ -36,14 +37,33 @@ FileImage FileImage::read(const std::string& path) {
   return image;
 }
 
+// In place: to take and give back the space of all logs takes longer than all else that a test
+// does.
 void FileImage::write(const std::string& path) const {
-  ::unlink(path.c_str());
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  EXPECT_EQ(::ftruncate(file.get(), static_cast<off_t>(size_bytes_)), 0);
-  for (const auto& [offset, page] : pages_) {
-    EXPECT_EQ(::pwrite(file.get(), page.data(), page.size(), static_cast<off_t>(offset)),
+  const auto size = static_cast<off_t>(size_bytes_);
+  EXPECT_EQ(::ftruncate(file.get(), size), 0);
+  const auto punch = [&](off_t from, off_t to) {
+    EXPECT_EQ(::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, to - from),
+              0);
+  };
+  punch(fase::kSchemeLogsOffset, fase::kHeapOffset);
+  fase::AreaHeader heap{};
+  if (const auto page = pages_.find(fase::kHeapOffset); page != pages_.end())
+    std::memcpy(&heap, page->second.data(), sizeof heap);
+  const auto end = static_cast<off_t>(fase::kHeapOffset + heap.chunks_end * fase::kChunkBytes);
+  if (end < size) punch(end, size);
+  const auto put = [&](off_t at, const std::vector<std::byte>& page) {
+    EXPECT_EQ(::pwrite(file.get(), page.data(), page.size(), at),
               static_cast<ssize_t>(page.size()));
+  };
+  const std::vector<std::byte> zeros(kPageBytes);
+  for (off_t at = 0; (at = ::lseek(file.get(), at, SEEK_DATA)) >= 0;) {
+    const off_t hole = ::lseek(file.get(), at, SEEK_HOLE);
+    for (; at < hole; at += kPageBytes)
+      if (!pages_.contains(static_cast<std::uint64_t>(at))) put(at, zeros);
   }
+  for (const auto& [offset, page] : pages_) put(static_cast<off_t>(offset), page);
 }
 
 std::byte FileImage::byte_at(std::uint64_t address) const {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -242,6 +243,27 @@ TEST(FaseHandlersOfFibres, WhatReturnsToNoCodeWasReadThere) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): it is none
     EXPECT_EQ(pawl_fase_handler_begin(reinterpret_cast<const void*>(number)), nullptr);
   }
+}
+
+// A mark that could be an address, and a call that is the last instruction of what is mapped.
+TEST(FaseHandlersOfFibres, WhatReturnsToNoMemoryWasReadThere) {
+  constexpr std::uint64_t kMark = 0xdead'beef;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it is none
+  EXPECT_EQ(pawl_fase_handler_begin(reinterpret_cast<const void*>(kMark)), nullptr);
+  const long page = ::sysconf(_SC_PAGESIZE);
+  void* const pages = ::mmap(nullptr, static_cast<std::size_t>(2 * page), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  auto* const end = static_cast<std::uint8_t*>(pages) + page;
+  ASSERT_EQ(::mprotect(end, static_cast<std::size_t>(page), PROT_NONE), 0);
+  EXPECT_EQ(pawl_fase_handler_begin(end), nullptr);
+#ifdef __x86_64__
+  // As the call of rt_sigreturn(2) begins.
+  end[-2] = 0x48;
+  end[-1] = 0xc7;
+  EXPECT_EQ(pawl_fase_handler_begin(end - 2), nullptr);
+#endif
+  ::munmap(pages, static_cast<std::size_t>(2 * page));
 }
 
 #ifdef __x86_64__

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,7 +23,9 @@
 #include "fase/program.h"
 #include "fase/recovery_by_order.h"
 #include "medium/checksum.h"
+#include "medium/descriptor.h"
 #include "pawl/pawl.h"
+#include "support/loop_file_system.h"
 
 namespace pawl {
 namespace {
@@ -450,6 +453,38 @@ TEST_F(FaseOpen, LocksOfADeadProcessAreFree) {
   });
 }
 
+// --- descriptors
+// ----------------------------------------------------------------------------------
+
+// A program that becomes a daemon closes "all" of them, and opens others.
+TEST_F(FaseOpen, AnotherFileGotTheSpaceOfABlockAndLostItsLock) {
+  const std::string other_path = directory_ / "other";
+  struct flock lock = {
+      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 0, .l_pid = 0};
+  int number = -1;
+  open_and([&](pawl_fase* fase) {
+    number = 3;
+    while (name_of_descriptor(number) != path_) ASSERT_LT(++number, 1000);
+    const int other = ::open(other_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ASSERT_EQ(::dup3(other, number, O_CLOEXEC), number);
+    ::close(other);
+    ASSERT_EQ(::fcntl(number, F_OFD_SETLK, &lock), 0);
+    EXPECT_EQ(pawl_fase_malloc(fase, kSizeBytes / 2), nullptr);
+    EXPECT_EQ(errno, EIO);
+    EXPECT_EQ(pawl_last_error_code(), PAWL_ERROR_DESCRIPTOR_CLOSED) << pawl_last_error();
+    EXPECT_EQ(run_in_child([&] { expect_refused(EPERM, PAWL_ERROR_FORKED_CHILD, "fork"); }), 0);
+  });
+  struct stat status{};
+  ASSERT_EQ(::fstat(number, &status), 0);
+  EXPECT_EQ(status.st_size, 0);
+  EXPECT_EQ(status.st_blocks, 0);
+  const int again = ::open(other_path.c_str(), O_RDWR | O_CLOEXEC);
+  EXPECT_NE(::fcntl(again, F_OFD_SETLK, &lock), 0);
+  ::close(again);
+  ::close(number);
+  open_and([](pawl_fase* fase) { EXPECT_NE(pawl_fase_malloc(fase, kSizeBytes / 2), nullptr); });
+}
+
 // --- another program
 // -------------------------------------------------------------------------------
 
@@ -498,6 +533,69 @@ TEST_F(FaseOpen, WhereThereIsNoSpaceTheCallSaysSo) {
     EXPECT_EQ(pawl_last_error_code(), PAWL_ERROR_HEAP_FULL);
     EXPECT_GT(blocks, kSizeBytes / 10000 / 2);
   });
+}
+
+// A copy has holes where nothing was stored yet.
+void expect_a_copy_is_refused_on_a_full_disk(const test::LoopFileSystem& disk,
+                                             const std::string& how_to_copy) {
+  pawl_fase_options options;
+  ASSERT_EQ(pawl_fase_options_init(&options), 0);
+  options.size_bytes_max = 4 << 20;
+  constexpr std::size_t kBlockBytes = 1 << 20;
+  const std::string original = disk / "original";
+  const std::string copy = disk / "copy";
+  const auto open = [&](const std::string& path) { return pawl_fase_open(path.c_str(), &options); };
+  const auto use = [&](pawl_fase* fase) {
+    ASSERT_NE(fase, nullptr) << pawl_last_error();
+    void* const root = pawl_fase_root(fase);
+    std::memset(root, 1, kBlockBytes);
+    EXPECT_EQ(pawl_fase_persist(root, kBlockBytes), 0);
+    EXPECT_EQ(pawl_fase_close(fase), 0);
+  };
+  pawl_fase* const fase = open(original);
+  ASSERT_NE(fase, nullptr) << pawl_last_error();
+  EXPECT_EQ(pawl_fase_set_root(fase, pawl_fase_malloc(fase, kBlockBytes)), 0);
+  EXPECT_EQ(pawl_fase_close(fase), 0);
+  disk.fill();
+  use(open(original));
+  disk.empty();
+  ASSERT_EQ(std::system((how_to_copy + " " + original + " " + copy).c_str()), 0);
+  disk.fill();
+  EXPECT_EQ(open(copy), nullptr);
+  EXPECT_EQ(errno, ENOSPC) << pawl_last_error();
+  disk.empty();
+  use(open(copy));
+  disk.fill();
+  use(open(copy));
+}
+
+TEST(FaseOpenOnAFullDisk, ACopyEndedItsProgram) {
+  for (const char* const type : {"tmpfs", "ext4"}) {
+    const test::LoopFileSystem disk(type, std::uint64_t{64} << 20);
+    if (!disk.is_mounted()) GTEST_SKIP() << "to mount takes root, and the tools of " << type;
+    expect_a_copy_is_refused_on_a_full_disk(disk, "cp --sparse=always");
+  }
+}
+
+TEST(FaseOpenOnAFullDisk, ACopyThatSharesItsBlocksEndedItsProgram) {
+  const test::LoopFileSystem disk("xfs", std::uint64_t{320} << 20);
+  if (!disk.is_mounted()) GTEST_SKIP() << "to mount takes root, and the tools of XFS";
+  expect_a_copy_is_refused_on_a_full_disk(disk, "cp --reflink=always");
+}
+
+TEST_F(FaseOpen, LockingAllMemoryToComeFilledTheFile) {
+  EXPECT_EQ(run_in_child([this] {
+              if (::mlockall(MCL_FUTURE) != 0) return;
+              if (open() == nullptr) {
+                EXPECT_EQ(errno, EAGAIN) << pawl_last_error();  // RLIMIT_MEMLOCK
+                return;
+              }
+              struct stat status{};
+              ASSERT_EQ(::stat(path_.c_str(), &status), 0);
+              EXPECT_LE(status.st_blocks * 512,
+                        static_cast<off_t>(fase::kSchemeLogsOffset + 2 * fase::kLogBytes));
+            }),
+            0);
 }
 
 }  // namespace
