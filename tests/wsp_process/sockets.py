@@ -223,6 +223,25 @@ def sends():
         assert said(kept, place) == repr("told")
 
 
+def a_connection_of_version_6_came_back_as_one_of_version_4(pawl):
+    try:
+        with socket.socket(socket.AF_INET6) as one:
+            one.bind(("::1", 0))
+    except OSError:
+        print("skipped: no IPv6")
+        return
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one = socket.socket(socket.AF_INET6); one.bind(("::1", 0)); one.listen(5)
+client = socket.socket(socket.AF_INET6); client.connect(one.getsockname()); accepted, _ = one.accept()
+def tells(end):
+    try: end.recv(9)
+    except OSError as error: return end.getsockopt(1, socket.SO_DOMAIN), len(end.getsockname()), error.errno
+""", "[tells(client), tells(accepted)]")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == repr([(int(socket.AF_INET6), 4, errno.ECONNRESET)] * 2), kept.said()
+
+
 def datagrams_of_a_restored_socket_went_to_another_user(pawl):
     """Who has taken the port since, ready to share it."""
     with Kept(pawl) as kept:
@@ -698,6 +717,7 @@ def main():
     processes_of_one_user_shared_a_port_no_more(pawl)
     packets_of_a_pipe_ran_together(pawl)
     a_connected_socket_whose_peer_was_gone_kept_the_program_from_running(pawl)
+    a_connection_of_version_6_came_back_as_one_of_version_4(pawl)
     datagrams_of_a_restored_socket_went_to_another_user(pawl)
     a_connection_of_a_client_kept_the_address_for_a_minute(pawl)
     a_block_device_that_only_root_may_open_was_saved(pawl)
