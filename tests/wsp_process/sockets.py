@@ -242,6 +242,21 @@ def tells(end):
         assert said(kept, place) == repr([(int(socket.AF_INET6), 4, errno.ECONNRESET)] * 2), kept.said()
 
 
+def more_could_wait_for_a_unix_socket(pawl):
+    """Than its program had said."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one = socket.socket(socket.AF_UNIX); one.bind("one"); one.listen(2)
+def waits():
+    clients = []
+    try:
+        while len(clients) < 50: clients.append(socket.socket(socket.AF_UNIX)); clients[-1].setblocking(False); clients[-1].connect("one")
+    except BlockingIOError: return len(clients)
+""", "waits()")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == "4", kept.said()
+
+
 def datagrams_of_a_restored_socket_went_to_another_user(pawl):
     """Who has taken the port since, ready to share it."""
     with Kept(pawl) as kept:
@@ -718,6 +733,7 @@ def main():
     packets_of_a_pipe_ran_together(pawl)
     a_connected_socket_whose_peer_was_gone_kept_the_program_from_running(pawl)
     a_connection_of_version_6_came_back_as_one_of_version_4(pawl)
+    more_could_wait_for_a_unix_socket(pawl)
     datagrams_of_a_restored_socket_went_to_another_user(pawl)
     a_connection_of_a_client_kept_the_address_for_a_minute(pawl)
     a_block_device_that_only_root_may_open_was_saved(pawl)

@@ -32,6 +32,7 @@
 #include "wsp/process/proc.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/socket_options.h"
+#include "wsp/process/unix_diag.h"
 
 namespace pawl::wsp {
 
@@ -110,6 +111,12 @@ Status capture_netlink(int socket, DescriptorFacts& facts) {
   return {};
 }
 
+int read_backlog(int socket, const DescriptorFacts& facts) {
+  if (facts.domain == AF_UNIX) return backlog_of(socket).value_or(SOMAXCONN);
+  if (facts.protocol != IPPROTO_TCP) return SOMAXCONN;
+  return static_cast<int>(option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO).tcpi_sacked);
+}
+
 Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
                       SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
@@ -154,10 +161,7 @@ Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
   bytes = sizeof(facts.address);
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&facts.address), &bytes) == 0)
     facts.address_bytes = bytes;
-  facts.backlog = SOMAXCONN;
-  if (listens && facts.protocol == IPPROTO_TCP)
-    facts.backlog =
-        static_cast<int>(option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO).tcpi_sacked);
+  if (listens) facts.backlog = read_backlog(socket, facts);
   options.read(socket, saved);
   return check_socket(process, socket, facts);
 }
