@@ -26,6 +26,7 @@
 #include "wsp/process/epoll_sets.h"
 #include "wsp/process/event_counter.h"
 #include "wsp/process/file_proof.h"
+#include "wsp/process/interface_name.h"
 #include "wsp/process/multicast.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/open_files.h"
@@ -161,6 +162,8 @@ Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
   bytes = sizeof(facts.address);
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&facts.address), &bytes) == 0)
     facts.address_bytes = bytes;
+  note_interface(facts.address);
+  note_interface(facts.peer);
   if (listens) facts.backlog = read_backlog(socket, facts);
   options.read(socket, saved);
   return check_socket(process, socket, facts);

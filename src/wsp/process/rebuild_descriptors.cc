@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -25,6 +24,8 @@
 #include "wsp/process/ended_connection.h"
 #include "wsp/process/epoll_sets.h"
 #include "wsp/process/file_proof.h"
+#include "wsp/process/interface_name.h"
+#include "wsp/process/internet_socket.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
@@ -73,6 +74,12 @@ class Rebuild {
     for (const SavedDescriptor& descriptor : saved_.descriptors) {
       if (descriptor.facts.same_as < 0) PAWL_TRY(make(descriptor));
     }
+    // Now all sockets have their addresses: one may be another's peer, and one that listens, or a
+    // connection, must not have taken the address of one that comes later.
+    for (const SavedDescriptor& descriptor : saved_.descriptors) {
+      if (descriptor.facts.same_as < 0) PAWL_TRY(finish(descriptor));
+    }
+    give_reuse();
     for (const SavedDescriptor& descriptor : saved_.descriptors) {
       if (descriptor.facts.same_as >= 0)
         PAWL_TRY(put(descriptor, ::dup(descriptor.facts.same_as), "another number of it"));
@@ -124,12 +131,28 @@ class Rebuild {
         return put(descriptor, ::epoll_create1(0), "an epoll set");
       case DescriptorKind::listening:
       case DescriptorKind::bound:
-        return make_socket(descriptor, non_blocking);
+        return make_socket(descriptor);
       case DescriptorKind::reset:
-        return make_reset(descriptor, non_blocking);
+        return {};  // finish()
     }
     errno = EINVAL;
     return cannot_open(facts, "it is of no known kind");
+  }
+
+  Status finish(const SavedDescriptor& descriptor) {
+    const DescriptorFacts& facts = descriptor.facts;
+    switch (kind_of(descriptor)) {
+      case DescriptorKind::reset:
+        return make_reset(descriptor, static_cast<int>(facts.flags & O_NONBLOCK));
+      case DescriptorKind::listening:
+        if (::listen(facts.number, facts.backlog) != 0)
+          return cannot_open(facts, "a socket cannot listen");
+        return {};
+      case DescriptorKind::bound:
+        return facts.domain == AF_UNIX ? connect_unix_socket(facts) : Status{};
+      default:
+        return {};
+    }
   }
 
   Status make_file(const SavedDescriptor& descriptor) {
@@ -227,31 +250,41 @@ class Rebuild {
     return {};
   }
 
-  Status make_socket(const SavedDescriptor& descriptor, int non_blocking) {
+  Status make_socket(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
-    PAWL_TRY(put(descriptor, ::socket(facts.domain, facts.type | non_blocking, facts.protocol),
-                 "a socket"));
-    const int socket = facts.number;
-    if (const Status given = give_socket_options(descriptor, socket); !given.ok())
+    if (facts.domain == AF_UNIX) return make_unix_socket(descriptor);
+    Result<Descriptor> made = make_internet_socket(descriptor);
+    if (!made.ok()) return cannot_open(facts, made.status());
+    PAWL_TRY(put(descriptor, made.value().release(), "a socket"));
+    // At once: until then it hears from everybody.
+    return connect_socket(facts);
+  }
+
+  Status make_unix_socket(const SavedDescriptor& descriptor) {
+    const DescriptorFacts& facts = descriptor.facts;
+    const int non_blocking = static_cast<int>(facts.flags & O_NONBLOCK);
+    PAWL_TRY(
+        put(descriptor, ::socket(AF_UNIX, facts.type | non_blocking, facts.protocol), "a socket"));
+    if (const Status given = give_socket_options(descriptor, facts.number); !given.ok())
       return cannot_open(facts, given);
-    // Before it is bound: a port is shared with sockets of the same user.
-    if (facts.domain != AF_UNIX) PAWL_TRY(give_to_owner(facts, socket));
-    // What was left of the program's connections must not keep the address from it.  Of datagrams
-    // nothing is left, and whoever else binds the address would get them.
-    const int on = 1;
-    if (facts.type == SOCK_STREAM) ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    PAWL_TRY(bind_socket(facts, socket));
-    // Behind it: its mode was that of the name until then.
-    if (facts.domain == AF_UNIX) PAWL_TRY(give_to_owner(facts, socket));
-    PAWL_TRY(connect_socket(facts, socket));
-    if (kind_of(descriptor) == DescriptorKind::listening && ::listen(socket, facts.backlog) != 0)
-      return cannot_open(facts, "a socket cannot listen");
-    // Behind that, which asks for the address once more.
-    for (const SocketOption& option : descriptor.options) {
-      if (option.name == SO_REUSEADDR && option.level == SOL_SOCKET)
-        ::setsockopt(socket, option.level, option.name, option.value, option.bytes);
+    if (facts.address_bytes > sizeof(sa_family_t)) {
+      const Status bound = bind_unix_socket(facts, facts.number, saved_);
+      if (!bound.ok()) return cannot_open(facts, bound);
     }
-    return {};
+    // Behind it: its mode was that of the name until then.
+    return give_to_owner(facts, facts.number);
+  }
+
+  // Behind all that listen, which asks for the address once more.
+  void give_reuse() const {
+    for (const SavedDescriptor& descriptor : saved_.descriptors) {
+      if (descriptor.facts.same_as >= 0) continue;
+      for (const SocketOption& option : descriptor.options) {
+        if (option.name == SO_REUSEADDR && option.level == SOL_SOCKET)
+          ::setsockopt(descriptor.facts.number, option.level, option.name, option.value,
+                       option.bytes);
+      }
+    }
   }
 
   static Status give_to_owner(const DescriptorFacts& facts, int object) {
@@ -259,39 +292,34 @@ class Rebuild {
     return given.ok() ? Status{} : cannot_open(facts, given);
   }
 
-  // The peer's name may lead elsewhere by now: with the program's rights.  One that is gone leaves
-  // the socket without a peer, of which sending tells.
-  Status connect_socket(const DescriptorFacts& facts, int socket) const {
-    if (facts.peer_bytes == 0) return {};
-    const Result<ProgramRights> rights = ProgramRights::take(saved_);
-    if (!rights.ok()) return rights.status();
-    if (::connect(socket, reinterpret_cast<const sockaddr*>(&facts.peer), facts.peer_bytes) != 0 &&
-        facts.domain != AF_UNIX)
+  static Status connect_socket(const DescriptorFacts& facts) {
+    sockaddr_storage peer = facts.peer;
+    if (const Status found = find_interface(peer); !found.ok()) return cannot_open(facts, found);
+    if (facts.peer_bytes != 0 &&
+        ::connect(facts.number, reinterpret_cast<const sockaddr*>(&peer), facts.peer_bytes) != 0)
       return cannot_open(facts, "a socket cannot be connected");
     return {};
   }
 
-  static bool has_address(const DescriptorFacts& facts) {
-    if (facts.domain == AF_UNIX) return facts.address_bytes > sizeof(sa_family_t);
-    const auto* const address = reinterpret_cast<const sockaddr_in*>(&facts.address);
-    return facts.address_bytes != 0 && address->sin_port != 0;
-  }
-
-  Status bind_socket(const DescriptorFacts& facts, int socket) const {
-    if (!has_address(facts)) return {};
-    if (facts.domain == AF_UNIX) {
-      const Status bound = bind_unix_socket(facts, socket, saved_);
-      return bound.ok() ? Status{} : cannot_open(facts, bound);
+  // The peer's name may lead elsewhere by now: with the program's rights.  One that is gone leaves
+  // the socket without a peer, of which sending tells; so does one that hears another one alone.
+  Status connect_unix_socket(const DescriptorFacts& facts) const {
+    if (facts.peer_bytes == 0) return {};
+    const Result<ProgramRights> rights = ProgramRights::take(saved_);
+    if (!rights.ok()) return rights.status();
+    Status connected = connect_socket(facts);
+    switch (connected.error_number()) {
+      case ENOENT:
+      case ENOTDIR:
+      case ELOOP:
+      case EACCES:
+      case ECONNREFUSED:
+      case EPROTOTYPE:
+      case EPERM:
+        return {};
+      default:
+        return connected;
     }
-    const auto* const address = reinterpret_cast<const sockaddr*>(&facts.address);
-    if (::bind(socket, address, facts.address_bytes) != 0) {
-      const bool may_be_of_a_connection = errno == EADDRINUSE && facts.type == SOCK_STREAM;
-      return cannot_open(facts, may_be_of_a_connection
-                                    ? "its address cannot be had; another program has it, or, for "
-                                      "a minute, a connection that has ended (try again then)"
-                                    : "its address cannot be had");
-    }
-    return {};
   }
 
   // A connection whose other end was restarted.

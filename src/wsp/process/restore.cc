@@ -30,6 +30,7 @@
 #include "wsp/process/ended_connection.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/image.h"
+#include "wsp/process/internet_socket.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
@@ -106,6 +107,7 @@ Status check_descriptor(const SavedDescriptor& descriptor, const SavedProcess& s
     case DescriptorKind::listening:
     case DescriptorKind::bound:
       PAWL_TRY(check_owner(descriptor.facts));
+      PAWL_TRY(check_internet_socket(descriptor));
       return check_socket_name(descriptor.facts, saved);
     case DescriptorKind::reset:
     case DescriptorKind::pipe:
