@@ -301,6 +301,132 @@ def a_check_said_yes_while_a_parent_had_the_listening_socket(pawl):
         assert said(kept, place) == str(port), kept.said()
 
 
+def a_check_said_yes_while_a_parent_shared_the_address(pawl):
+    """By SO_REUSEPORT: half of the connections went to the parent, who took none.  The program's own may."""
+    with Kept(pawl) as kept, socket.socket() as parents:
+        parents.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        parents.bind(("127.0.0.1", 0))
+        parents.listen(5)
+        place = starts(kept, f"""
+one = socket.socket(fileno={parents.fileno()})
+two = socket.socket(); two.setsockopt(1, socket.SO_REUSEPORT, 1); two.bind(one.getsockname()); two.listen(5)
+""", "one.getsockname() == two.getsockname()", pass_fds=(parents.fileno(),))
+        assert kept.fail_power() == 0, kept.said()
+        found = kept.check()
+        assert found.returncode == 9 and "another program shares its address" in found.stdout, found
+        parents.close()
+        assert kept.check().returncode == 0, kept.check()
+        assert said(kept, place) == "True", kept.said()
+
+
+def a_check_said_yes_while_a_parent_had_the_abstract_name(pawl):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        with Kept(pawl) as kept, socket.socket(socket.AF_UNIX, kind) as parents:
+            name = "\0" + kept.top
+            parents.bind(name)
+            if kind == socket.SOCK_STREAM:
+                parents.listen(5)
+            place = starts(kept, f"one = socket.socket(fileno={parents.fileno()})", "one.getsockname()",
+                           pass_fds=(parents.fileno(),))
+            assert kept.fail_power() == 0, kept.said()
+            found = kept.check()
+            assert found.returncode == 9 and "its abstract name cannot be had" in found.stdout, found
+            parents.close()
+            assert kept.check().returncode == 0, kept.check()
+            assert said(kept, place) == repr(name.encode()), kept.said()
+
+
+def one_of_a_pair_of_datagram_sockets_was_never_restored(pawl):
+    """That the program was handed: its peer has no name."""
+    with Kept(pawl) as kept:
+        first, second = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        with first, second:
+            place = starts(kept, f"one = socket.socket(fileno={first.fileno()})", "one.getsockopt(1, socket.SO_TYPE)",
+                           pass_fds=(first.fileno(),))
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == str(int(socket.SOCK_DGRAM)), kept.said()
+
+
+def a_socket_with_the_longest_name_was_never_restored(pawl):
+    """Nor one whose peer has it: no call takes as many bytes as the kernel answers."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+import ctypes
+libc = ctypes.CDLL(None); name = (os.getcwd() + "/").ljust(108, "x"); raw = struct.pack("H", socket.AF_UNIX) + name.encode()
+one, two = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2)]
+assert libc.bind(one.fileno(), raw, len(raw)) == 0 and libc.connect(two.fileno(), raw, len(raw)) == 0
+""", "(one.getsockname() == name, two.getpeername() == name, two.send(b'x'), one.recv(9))")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == repr((True, True, 1, b"x")), kept.said()
+
+
+# A server whose connections take a restore a while.
+MANY_CONNECTIONS = """
+listening = socket.socket(); listening.bind(("127.0.0.1", 0)); listening.listen(5)
+connections = [end for _ in range(400) for end in (socket.create_connection(listening.getsockname()), listening.accept()[0])]
+"""
+
+# Sends to an abstract name until it is ended.
+SENDS = """
+import socket, sys
+one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); one.setblocking(False)
+while True:
+    try: one.sendto(b"another's", "\\0" + sys.argv[1])
+    except OSError: pass
+"""
+
+
+def a_connected_socket_got_another_users_datagram(pawl):
+    """Who sent it while the restore had given the socket its name, and not yet its peer."""
+    with Kept(pawl) as kept:
+        place = starts(kept, MANY_CONNECTIONS + """
+two = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); two.bind("two")
+one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); one.bind("\\0" + os.getcwd()); one.connect("two"); one.setblocking(False)
+def gets():
+    try: return one.recv(99)
+    except BlockingIOError: return None
+""", "(one.getpeername(), gets())")
+        assert kept.fail_power() == 0, kept.said()
+        other = subprocess.Popen(["/usr/bin/python3", "-c", SENDS, place], **AS_NOBODY)
+        try:
+            found = said(kept, place)
+        finally:
+            other.kill()
+            other.wait()
+        assert found == repr(("two", None)), found
+
+
+def another_user_listened_at_an_address_while_it_was_restored(pawl):
+    """At that of a socket that does not listen yet, and does not share it.  SO_REUSEADDR asks for no user."""
+    with Kept(pawl) as kept:
+        place = starts(kept, MANY_CONNECTIONS + """
+one = socket.socket(); one.bind(("127.0.0.1", 0)); open("had", "w").write(f"{one.getsockname()[1]} {one.fileno()}")
+def listens():
+    try: return one.listen(5)
+    except OSError as error: return error.errno
+""", "(one.getsockopt(1, socket.SO_REUSEADDR), listens())")
+        assert kept.fail_power() == 0, kept.said()
+        with open(os.path.join(place, "had")) as file:
+            port, number = map(int, file.read().split())
+        kept.restore()
+        wait_for(lambda: os.path.islink(f"/proc/{kept.process()}/fd/{number}"), "the socket")
+        time.sleep(0.005)  # longer than it takes to bind the others
+        with socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                other.bind(("127.0.0.1", port))
+                other.listen(5)
+            except OSError as error:
+                assert error.errno == errno.EADDRINUSE, error
+            open(os.path.join(place, "go"), "w").close()
+            path = os.path.join(place, "said")
+            wait_for(lambda: os.path.exists(path) or kept.supervisor.poll() is not None, "the program")
+        assert os.path.exists(path), kept.said()
+        with open(path) as file:
+            found = file.read()
+        assert found == repr((0, None)), found
+
+
 def datagrams_of_a_restored_socket_went_to_another_user(pawl):
     """Who has taken the port since, ready to share it."""
     with Kept(pawl) as kept:
@@ -798,6 +924,40 @@ one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.connect(("10.77.0.9"
         assert said(kept, place) == repr(("10.77.0.2", True, ("10.77.0.9", 514))), kept.said()
 
 
+def a_client_took_its_port_from_another_socket_of_the_program(pawl):
+    """When its host has another address by now: at another address of the machine."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one, two, three = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(3)]
+one.bind(("127.0.0.1", 5000)); two.bind(("10.77.0.2", 5000)); two.connect(("10.77.0.9", 514)); three.bind(("127.0.0.2", 5000))
+""", "[each.getsockname() for each in (one, two, three)]")
+        assert kept.fail_power() == 0, kept.said()
+        assert ip("addr", "del", "10.77.0.2/24", "dev", "way") and ip("addr", "add", "10.77.0.3/24", "dev", "way")
+        assert said(kept, place) == repr([("127.0.0.1", 5000), ("10.77.0.3", 5000), ("127.0.0.2", 5000)]), kept.said()
+
+
+def a_client_left_its_address_that_was_not_ready_yet(pawl):
+    """Of IPv6, while the kernel looks whether another machine has it."""
+    if not os.path.exists("/proc/sys/net/ipv6/conf/way"):
+        print("skipped: no IPv6")
+        return
+
+    def has(address, *how):
+        return ip("-6", "addr", "add", address, "dev", "way", *how)
+
+    assert has("fd77::1/64", "nodad") and has("fd77::2/64", "nodad")
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); one.bind(("fd77::2", 7000)); one.connect(("fd77::9", 514))
+""", "one.getsockname()[:2]")
+        assert kept.fail_power() == 0, kept.said()
+        assert ip("-6", "addr", "del", "fd77::2/64", "dev", "way") and has("fd77::2/64")
+        kept.restore()
+        assert kept.supervisor.wait(60) == 1 and "cannot be used yet" in kept.said(), kept.said()
+        assert ip("-6", "addr", "del", "fd77::2/64", "dev", "way") and has("fd77::2/64", "nodad")
+        assert said(kept, place) == repr(("fd77::2", 7000)), kept.said()
+
+
 def in_a_network_of_its_own(pawl):
     """Which the test does not leave."""
     if ctypes.CDLL(None).unshare(0x40000000) != 0 or not ip("link", "add", "one", "type", "veth"):  # CLONE_NEWNET
@@ -806,6 +966,9 @@ def in_a_network_of_its_own(pawl):
     an_interface_had_another_number_in_the_next_boot(pawl)
     an_address_of_a_link_was_not_found_on_it_in_the_next_boot(pawl)
     a_client_whose_host_has_another_address_by_now_was_not_restored(pawl)
+    assert ip("link", "set", "lo", "up")
+    a_client_took_its_port_from_another_socket_of_the_program(pawl)
+    a_client_left_its_address_that_was_not_ready_yet(pawl)
 
 
 def main():
@@ -828,6 +991,12 @@ def main():
     more_could_wait_for_a_unix_socket(pawl)
     a_connection_of_version_6_came_back_as_one_of_version_4(pawl)
     a_check_said_yes_while_a_parent_had_the_listening_socket(pawl)
+    a_check_said_yes_while_a_parent_shared_the_address(pawl)
+    a_check_said_yes_while_a_parent_had_the_abstract_name(pawl)
+    one_of_a_pair_of_datagram_sockets_was_never_restored(pawl)
+    a_socket_with_the_longest_name_was_never_restored(pawl)
+    a_connected_socket_got_another_users_datagram(pawl)
+    another_user_listened_at_an_address_while_it_was_restored(pawl)
     datagrams_of_a_restored_socket_went_to_another_user(pawl)
     a_connection_of_a_client_kept_the_address_for_a_minute(pawl)
     a_block_device_that_only_root_may_open_was_saved(pawl)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -112,6 +113,13 @@ Status capture_netlink(int socket, DescriptorFacts& facts) {
   return {};
 }
 
+// The kernel answers a family alone where there is no name, and one byte behind a name of 108, with
+// which no call takes it.
+std::uint32_t bytes_of_name(const DescriptorFacts& facts, std::uint32_t bytes) {
+  if (facts.domain != AF_UNIX) return bytes;
+  return bytes <= sizeof(sa_family_t) ? 0 : std::min<std::uint32_t>(bytes, sizeof(sockaddr_un));
+}
+
 int read_backlog(int socket, const DescriptorFacts& facts) {
   if (facts.domain == AF_UNIX) return backlog_of(socket).value_or(SOMAXCONN);
   if (facts.protocol != IPPROTO_TCP) return SOMAXCONN;
@@ -161,7 +169,8 @@ Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
       static_cast<std::uint32_t>(listens ? DescriptorKind::listening : DescriptorKind::bound);
   bytes = sizeof(facts.address);
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&facts.address), &bytes) == 0)
-    facts.address_bytes = bytes;
+    facts.address_bytes = bytes_of_name(facts, bytes);
+  facts.peer_bytes = bytes_of_name(facts, facts.peer_bytes);
   note_interface(facts.address);
   note_interface(facts.peer);
   if (listens) facts.backlog = read_backlog(socket, facts);

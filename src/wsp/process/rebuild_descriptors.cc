@@ -38,6 +38,8 @@ namespace {
 
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::uint64_t kSetTicks = _IOW('T', 0, std::uint64_t);  // TFD_IOC_SET_TICKS
+// More than can wait in a socket before it is connected; its peer may send on.
+constexpr int kDrained = 1 << 20;
 constexpr std::uint32_t kStatusFlags = O_APPEND | O_NONBLOCK;
 
 Status cannot_open(const DescriptorFacts& facts, const std::string& what) {
@@ -71,15 +73,20 @@ class Rebuild {
   Status run(std::vector<int> kept) {
     kept.insert(kept.end(), standard_.begin(), standard_.end());
     close_all_but(kept);
-    for (const SavedDescriptor& descriptor : saved_.descriptors) {
-      if (descriptor.facts.same_as < 0) PAWL_TRY(make(descriptor));
-    }
-    // Now all sockets have their addresses: one may be another's peer, and one that listens, or a
-    // connection, must not have taken the address of one that comes later.
-    for (const SavedDescriptor& descriptor : saved_.descriptors) {
-      if (descriptor.facts.same_as < 0) PAWL_TRY(finish(descriptor));
-    }
+    PAWL_TRY(each([this](const SavedDescriptor& one) {
+      return is_internet_socket(one) ? Status{} : make(one);
+    }));
+    // One that listens must not have taken the address of one that comes later.  At once behind
+    // each other: others may share the addresses of streams until they are told otherwise.
+    PAWL_TRY(each([this](const SavedDescriptor& one) {
+      return is_internet_socket(one) ? make(one) : Status{};
+    }));
+    PAWL_TRY(each([](const SavedDescriptor& one) { return listen_again(one); }));
     give_reuse();
+    // Now all sockets have their addresses: one may be another's peer.
+    PAWL_TRY(each([this](const SavedDescriptor& one) { return connect_unix_socket(one); }));
+    // Last: those take addresses, and time.
+    PAWL_TRY(each([this](const SavedDescriptor& one) { return make_reset(one); }));
     for (const SavedDescriptor& descriptor : saved_.descriptors) {
       if (descriptor.facts.same_as >= 0)
         PAWL_TRY(put(descriptor, ::dup(descriptor.facts.same_as), "another number of it"));
@@ -97,6 +104,21 @@ class Rebuild {
  private:
   static DescriptorKind kind_of(const SavedDescriptor& descriptor) {
     return static_cast<DescriptorKind>(descriptor.facts.kind);
+  }
+
+  // Each that is an open file of its own.
+  template <class Step>
+  Status each(Step step) const {
+    for (const SavedDescriptor& descriptor : saved_.descriptors) {
+      if (descriptor.facts.same_as < 0) PAWL_TRY(step(descriptor));
+    }
+    return {};
+  }
+
+  static bool is_internet_socket(const SavedDescriptor& descriptor) {
+    const DescriptorKind kind = kind_of(descriptor);
+    return (kind == DescriptorKind::listening || kind == DescriptorKind::bound) &&
+           descriptor.facts.domain != AF_UNIX;
   }
 
   // At once where it is to be: nothing is there, for what else is open has other numbers.
@@ -133,26 +155,18 @@ class Rebuild {
       case DescriptorKind::bound:
         return make_socket(descriptor);
       case DescriptorKind::reset:
-        return {};  // finish()
+        return {};  // make_reset()
     }
     errno = EINVAL;
     return cannot_open(facts, "it is of no known kind");
   }
 
-  Status finish(const SavedDescriptor& descriptor) {
+  static Status listen_again(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
-    switch (kind_of(descriptor)) {
-      case DescriptorKind::reset:
-        return make_reset(descriptor, static_cast<int>(facts.flags & O_NONBLOCK));
-      case DescriptorKind::listening:
-        if (::listen(facts.number, facts.backlog) != 0)
-          return cannot_open(facts, "a socket cannot listen");
-        return {};
-      case DescriptorKind::bound:
-        return facts.domain == AF_UNIX ? connect_unix_socket(facts) : Status{};
-      default:
-        return {};
-    }
+    if (kind_of(descriptor) != DescriptorKind::listening ||
+        ::listen(facts.number, facts.backlog) == 0)
+      return {};
+    return cannot_open(facts, with_advice("a socket cannot listen at its address", errno, facts));
   }
 
   Status make_file(const SavedDescriptor& descriptor) {
@@ -275,7 +289,8 @@ class Rebuild {
     return give_to_owner(facts, facts.number);
   }
 
-  // Behind all that listen, which asks for the address once more.
+  // Behind all that listen, which asks for the address once more, and before anything that takes
+  // time: until then others may share it.
   void give_reuse() const {
     for (const SavedDescriptor& descriptor : saved_.descriptors) {
       if (descriptor.facts.same_as >= 0) continue;
@@ -295,16 +310,27 @@ class Rebuild {
   static Status connect_socket(const DescriptorFacts& facts) {
     sockaddr_storage peer = facts.peer;
     if (const Status found = find_interface(peer); !found.ok()) return cannot_open(facts, found);
-    if (facts.peer_bytes != 0 &&
-        ::connect(facts.number, reinterpret_cast<const sockaddr*>(&peer), facts.peer_bytes) != 0)
+    if (facts.peer_bytes == 0) return {};
+    if (::connect(facts.number, reinterpret_cast<const sockaddr*>(&peer), facts.peer_bytes) != 0)
       return cannot_open(facts, "a socket cannot be connected");
+    drain(facts.number);
     return {};
+  }
+
+  // What came before it was connected: anybody could send that.
+  static void drain(int socket) {
+    for (int i = 0; i < kDrained; ++i) {
+      if (::recv(socket, nullptr, 0, MSG_DONTWAIT) < 0) return;
+    }
   }
 
   // The peer's name may lead elsewhere by now: with the program's rights.  One that is gone leaves
   // the socket without a peer, of which sending tells; so does one that hears another one alone.
-  Status connect_unix_socket(const DescriptorFacts& facts) const {
-    if (facts.peer_bytes == 0) return {};
+  Status connect_unix_socket(const SavedDescriptor& descriptor) const {
+    const DescriptorFacts& facts = descriptor.facts;
+    if (kind_of(descriptor) != DescriptorKind::bound || facts.domain != AF_UNIX ||
+        facts.peer_bytes == 0)
+      return {};
     const Result<ProgramRights> rights = ProgramRights::take(saved_);
     if (!rights.ok()) return rights.status();
     Status connected = connect_socket(facts);
@@ -316,6 +342,7 @@ class Rebuild {
       case ECONNREFUSED:
       case EPROTOTYPE:
       case EPERM:
+      case EINVAL:
         return {};
       default:
         return connected;
@@ -323,8 +350,10 @@ class Rebuild {
   }
 
   // A connection whose other end was restarted.
-  Status make_reset(const SavedDescriptor& descriptor, int non_blocking) {
+  Status make_reset(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
+    if (kind_of(descriptor) != DescriptorKind::reset) return {};
+    const int non_blocking = static_cast<int>(facts.flags & O_NONBLOCK);
     Result<Descriptor> made = ended_.make(facts);
     if (!made.ok()) return cannot_open(facts, made.status());
     ::fcntl(made.value().get(), F_SETFL, non_blocking);

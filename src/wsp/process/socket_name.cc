@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "medium/descriptor.h"
+#include "wsp/process/internet_socket.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
 #include "wsp/process/unix_diag.h"
@@ -135,6 +136,19 @@ bool bind_without_mask(const DescriptorFacts& facts, int socket) {
   return is_bound;
 }
 
+Status bind_abstract_name(const DescriptorFacts& facts, int socket) {
+  if (bind_without_mask(facts, socket)) return {};
+  return FailedCall{errno, with_advice("its abstract name cannot be had", errno, facts)};
+}
+
+// It leaves nothing behind.
+Status check_abstract_name(const DescriptorFacts& facts) {
+  if (facts.domain != AF_UNIX || facts.address_bytes <= sizeof(sa_family_t)) return {};
+  const Descriptor probe(::socket(AF_UNIX, facts.type | SOCK_CLOEXEC, facts.protocol));
+  if (!probe.valid()) return FailedCall{errno, "a socket"};
+  return bind_abstract_name(facts, probe.get());
+}
+
 Status give_name_owner(const DescriptorFacts& facts, int name) {
   struct stat found{};
   const SocketOwner owner = owner_of(facts);
@@ -202,7 +216,7 @@ Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program
 
 Status check_socket_name(const DescriptorFacts& facts, const SavedProcess& program) {
   const std::string name = name_of(facts);
-  if (name.empty()) return {};
+  if (name.empty()) return check_abstract_name(facts);
   const Result<ProgramRights> rights = ProgramRights::take(program);
   if (!rights.ok()) return rights.status();
   const auto [above, last] = parts_of(name);
@@ -221,10 +235,7 @@ Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedPro
     return FailedCall{errno, "its mode cannot be given to it"};
   const Result<ProgramRights> rights = ProgramRights::take(program);
   if (!rights.ok()) return rights.status();
-  if (name.empty()) {
-    if (!bind_without_mask(facts, socket)) return FailedCall{errno, kNotHad};
-    return {};
-  }
+  if (name.empty()) return bind_abstract_name(facts, socket);
   // Opened once: what leads to it may be another directory in the next moment.
   const auto [above, last] = parts_of(name);
   const Descriptor directory(::open(above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
