@@ -323,6 +323,7 @@ static const char* find_value(struct request* request, const char* behind_line, 
   *value_bytes = 0;
   const unsigned word = value_word(&request->words);
   if (word == 0) return NULL;
+  if (request->words.count <= word) return "ERROR";
   uint64_t bytes = 0;
   if (!read_unsigned(&request->words, word, UINT64_MAX, &bytes)) return BAD_LINE;
   if (bytes > VALUE_BYTES_MAX) return "SERVER_ERROR object too large for cache";

@@ -336,6 +336,14 @@ def numbers_beyond_64_bits_were_taken(server, memcached):
     expect(ask(server, stored(b"18446744073709551615") + b"incr n 1\r\n"), b"STORED\r\n0\r\n", "the last number")
 
 
+def a_line_that_was_too_short_had_another_error_than_in_memcached(server, memcached):
+    """It is closed all the same: where the next request begins is not known."""
+    for data in (b"set\r\n", b"set x\r\n", b"set x 0 0\r\n", b"add\r\n", b"replace x\r\n", b"append x 0\r\n"):
+        expect(ask(server, data + b"version\r\n"), b"ERROR\r\n", repr(data))
+        if memcached:
+            expect(ask(memcached, data), b"ERROR\r\n", repr(data))
+
+
 def flush_all_with_a_delay_flushed_at_once(server, restart):
     expect(ask(server, b"set a 0 0 1\r\nx\r\nflush_all 2\r\nget a\r\n"),
            b"STORED\r\nOK\r\nVALUE a 0 1\r\nx\r\nEND\r\n", "before the delay is over")
@@ -420,6 +428,7 @@ def main():
         the_memory_that_was_asked_for_was_ignored_for_a_file_that_was_there(program, directory)
         little_memory_was_exceeded_by_large_items(program, directory)
         numbers_beyond_64_bits_were_taken(server, memcached)
+        a_line_that_was_too_short_had_another_error_than_in_memcached(server, memcached)
         keys_beyond_a_thousand_were_dropped(server)
         idle_clients_kept_their_largest_buffers(server)
         all_clients_together_took_more_than_there_is(server)

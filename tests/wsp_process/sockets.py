@@ -223,6 +223,210 @@ def sends():
         assert said(kept, place) == repr("told")
 
 
+def datagram_sockets_lost_a_peer_of_the_same_program(pawl):
+    """Which had a higher number, and of two that are each other's peer one."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one, two, three, four = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(4)]
+one.bind("one"); two.bind("two"); one.connect("two"); two.connect("one")
+four.bind("\\0" + os.getcwd()); three.connect("\\0" + os.getcwd())
+def sends(*pairs):
+    for sender, receiver in pairs: sender.send(b"x"); receiver.setblocking(False)
+    return [receiver.recv(9) for sender, receiver in pairs]
+""", "(one.getpeername(), two.getpeername(), three.getpeername() == four.getsockname(), "
+     "sends((one, two), (two, one), (three, four)))")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == repr(("two", "one", True, [b"x"] * 3)), kept.said()
+
+
+def a_listening_socket_kept_its_address_from_another_of_the_program(pawl):
+    """Which is bound to it, too, and does not listen."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one, two, three = [socket.socket() for _ in range(3)]
+for each in (one, two, three): each.setsockopt(1, socket.SO_REUSEADDR, 1)
+two.bind(("127.0.0.1", 0)); one.bind(two.getsockname()); three.bind(two.getsockname()); two.listen(5); address = two.getsockname()
+""", "[each.getsockname() == address for each in (one, two, three)] + [two.getsockopt(1, socket.SO_ACCEPTCONN)]")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == repr([True] * 3 + [1]), kept.said()
+
+
+def more_could_wait_for_a_unix_socket(pawl):
+    """Than its program had said."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one = socket.socket(socket.AF_UNIX); one.bind("one"); one.listen(2)
+def waits():
+    clients = []
+    try:
+        while len(clients) < 50: clients.append(socket.socket(socket.AF_UNIX)); clients[-1].setblocking(False); clients[-1].connect("one")
+    except BlockingIOError: return len(clients)
+""", "waits()")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == "4", kept.said()
+
+
+def a_connection_of_version_6_came_back_as_one_of_version_4(pawl):
+    try:
+        with socket.socket(socket.AF_INET6) as one:
+            one.bind(("::1", 0))
+    except OSError:
+        print("skipped: no IPv6")
+        return
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one = socket.socket(socket.AF_INET6); one.bind(("::1", 0)); one.listen(5)
+client = socket.socket(socket.AF_INET6); client.connect(one.getsockname()); accepted, _ = one.accept()
+def tells(end):
+    try: end.recv(9)
+    except OSError as error: return end.getsockopt(1, socket.SO_DOMAIN), len(end.getsockname()), error.errno
+""", "[tells(client), tells(accepted)]")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == repr([(int(socket.AF_INET6), 4, errno.ECONNRESET)] * 2), kept.said()
+
+
+def a_check_said_yes_while_a_parent_had_the_listening_socket(pawl):
+    """From which the program had it: socket activation."""
+    with Kept(pawl) as kept, socket.socket() as parents:
+        parents.bind(("127.0.0.1", 0))
+        parents.listen(5)
+        place = starts(kept, f"one = socket.socket(fileno={parents.fileno()})", "one.getsockname()[1]",
+                       pass_fds=(parents.fileno(),))
+        port = parents.getsockname()[1]
+        assert kept.fail_power() == 0, kept.said()
+        found = kept.check()
+        assert found.returncode == 9 and "listened there first and handed it on" in found.stdout, found
+        parents.close()
+        assert kept.check().returncode == 0, kept.check()
+        assert said(kept, place) == str(port), kept.said()
+
+
+def a_check_said_yes_while_a_parent_shared_the_address(pawl):
+    """By SO_REUSEPORT: half of the connections went to the parent, who took none.  The program's own may."""
+    with Kept(pawl) as kept, socket.socket() as parents:
+        parents.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        parents.bind(("127.0.0.1", 0))
+        parents.listen(5)
+        place = starts(kept, f"""
+one = socket.socket(fileno={parents.fileno()})
+two = socket.socket(); two.setsockopt(1, socket.SO_REUSEPORT, 1); two.bind(one.getsockname()); two.listen(5)
+""", "one.getsockname() == two.getsockname()", pass_fds=(parents.fileno(),))
+        assert kept.fail_power() == 0, kept.said()
+        found = kept.check()
+        assert found.returncode == 9 and "another program shares its address" in found.stdout, found
+        parents.close()
+        assert kept.check().returncode == 0, kept.check()
+        assert said(kept, place) == "True", kept.said()
+
+
+def a_check_said_yes_while_a_parent_had_the_abstract_name(pawl):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        with Kept(pawl) as kept, socket.socket(socket.AF_UNIX, kind) as parents:
+            name = "\0" + kept.top
+            parents.bind(name)
+            if kind == socket.SOCK_STREAM:
+                parents.listen(5)
+            place = starts(kept, f"one = socket.socket(fileno={parents.fileno()})", "one.getsockname()",
+                           pass_fds=(parents.fileno(),))
+            assert kept.fail_power() == 0, kept.said()
+            found = kept.check()
+            assert found.returncode == 9 and "its abstract name cannot be had" in found.stdout, found
+            parents.close()
+            assert kept.check().returncode == 0, kept.check()
+            assert said(kept, place) == repr(name.encode()), kept.said()
+
+
+def one_of_a_pair_of_datagram_sockets_was_never_restored(pawl):
+    """That the program was handed: its peer has no name."""
+    with Kept(pawl) as kept:
+        first, second = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        with first, second:
+            place = starts(kept, f"one = socket.socket(fileno={first.fileno()})", "one.getsockopt(1, socket.SO_TYPE)",
+                           pass_fds=(first.fileno(),))
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == str(int(socket.SOCK_DGRAM)), kept.said()
+
+
+def a_socket_with_the_longest_name_was_never_restored(pawl):
+    """Nor one whose peer has it: no call takes as many bytes as the kernel answers."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+import ctypes
+libc = ctypes.CDLL(None); name = (os.getcwd() + "/").ljust(108, "x"); raw = struct.pack("H", socket.AF_UNIX) + name.encode()
+one, two = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2)]
+assert libc.bind(one.fileno(), raw, len(raw)) == 0 and libc.connect(two.fileno(), raw, len(raw)) == 0
+""", "(one.getsockname() == name, two.getpeername() == name, two.send(b'x'), one.recv(9))")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == repr((True, True, 1, b"x")), kept.said()
+
+
+# A server whose connections take a restore a while.
+MANY_CONNECTIONS = """
+listening = socket.socket(); listening.bind(("127.0.0.1", 0)); listening.listen(5)
+connections = [end for _ in range(400) for end in (socket.create_connection(listening.getsockname()), listening.accept()[0])]
+"""
+
+# Sends to an abstract name until it is ended.
+SENDS = """
+import socket, sys
+one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); one.setblocking(False)
+while True:
+    try: one.sendto(b"another's", "\\0" + sys.argv[1])
+    except OSError: pass
+"""
+
+
+def a_connected_socket_got_another_users_datagram(pawl):
+    """Who sent it while the restore had given the socket its name, and not yet its peer."""
+    with Kept(pawl) as kept:
+        place = starts(kept, MANY_CONNECTIONS + """
+two = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); two.bind("two")
+one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); one.bind("\\0" + os.getcwd()); one.connect("two"); one.setblocking(False)
+def gets():
+    try: return one.recv(99)
+    except BlockingIOError: return None
+""", "(one.getpeername(), gets())")
+        assert kept.fail_power() == 0, kept.said()
+        other = subprocess.Popen(["/usr/bin/python3", "-c", SENDS, place], **AS_NOBODY)
+        try:
+            found = said(kept, place)
+        finally:
+            other.kill()
+            other.wait()
+        assert found == repr(("two", None)), found
+
+
+def another_user_listened_at_an_address_while_it_was_restored(pawl):
+    """At that of a socket that does not listen yet, and does not share it.  SO_REUSEADDR asks for no user."""
+    with Kept(pawl) as kept:
+        place = starts(kept, MANY_CONNECTIONS + """
+one = socket.socket(); one.bind(("127.0.0.1", 0)); open("had", "w").write(f"{one.getsockname()[1]} {one.fileno()}")
+def listens():
+    try: return one.listen(5)
+    except OSError as error: return error.errno
+""", "(one.getsockopt(1, socket.SO_REUSEADDR), listens())")
+        assert kept.fail_power() == 0, kept.said()
+        with open(os.path.join(place, "had")) as file:
+            port, number = map(int, file.read().split())
+        kept.restore()
+        wait_for(lambda: os.path.islink(f"/proc/{kept.process()}/fd/{number}"), "the socket")
+        time.sleep(0.005)  # longer than it takes to bind the others
+        with socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                other.bind(("127.0.0.1", port))
+                other.listen(5)
+            except OSError as error:
+                assert error.errno == errno.EADDRINUSE, error
+            open(os.path.join(place, "go"), "w").close()
+            path = os.path.join(place, "said")
+            wait_for(lambda: os.path.exists(path) or kept.supervisor.poll() is not None, "the program")
+        assert os.path.exists(path), kept.said()
+        with open(path) as file:
+            found = file.read()
+        assert found == repr((0, None)), found
+
+
 def datagrams_of_a_restored_socket_went_to_another_user(pawl):
     """Who has taken the port since, ready to share it."""
     with Kept(pawl) as kept:
@@ -660,14 +864,11 @@ while fcntl.fcntl(held[-1], 1032) >= 1 << 16: held += os.pipe()
             assert ("raise fs.pipe-user-pages-soft" in found.stdout + found.stderr) == is_told, found
 
 
-def an_interface_had_another_number_in_the_next_boot(pawl):
-    """In a network of the test's own, which it does not leave: the last test."""
-    def ip(*words):
-        return shutil.which("ip") and subprocess.run(["ip", "link", *words], capture_output=True).returncode == 0
+def ip(*words):
+    return shutil.which("ip") and subprocess.run(["ip", *words], capture_output=True).returncode == 0
 
-    if ctypes.CDLL(None).unshare(0x40000000) != 0 or not ip("add", "one", "type", "veth"):  # CLONE_NEWNET
-        print("skipped: an interface cannot be made here")
-        return
+
+def an_interface_had_another_number_in_the_next_boot(pawl):
     with Kept(pawl) as kept:
         place = starts(kept, """
 one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -675,12 +876,99 @@ one.setsockopt(0, 50, socket.htonl(socket.if_nametoindex("one"))); one.bind(("0.
 """, "socket.ntohl(one.getsockopt(0, 50)) == socket.if_nametoindex('one')")
         had = socket.if_nametoindex("one")
         assert kept.fail_power() == 0, kept.said()
-        assert ip("del", "one")
+        assert ip("link", "del", "one")
         kept.restore()
         assert kept.supervisor.wait(60) == 1 and "IP_UNICAST_IF cannot be set" in kept.said(), kept.said()
-        assert ip("add", "other", "type", "veth") and ip("add", "one", "type", "veth")
+        assert ip("link", "add", "other", "type", "veth") and ip("link", "add", "one", "type", "veth")
         assert socket.if_nametoindex("one") != had
         assert said(kept, place) == "True"
+
+
+def an_address_of_a_link_was_not_found_on_it_in_the_next_boot(pawl):
+    """Of one that listens, and of a peer."""
+    def has_link():
+        return (ip("link", "add", "near", "type", "veth", "peer", "name", "far") and ip("link", "set", "near", "up") and
+                ip("link", "set", "far", "up") and ip("-6", "addr", "add", "fe80::77/64", "dev", "near", "nodad"))
+
+    if not has_link():
+        print("skipped: no IPv6")
+        return
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+number = lambda: socket.if_nametoindex("near")
+one = socket.socket(socket.AF_INET6); one.bind(("fe80::77", 0, 0, number())); one.listen(5)
+two = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); two.connect(("fe80::99", 7, 0, number()))
+addresses = lambda: [one.getsockname(), two.getsockname(), two.getpeername()]
+had = [list(each) for each in addresses()]
+""", "[list(each) for each in addresses()] == [each[:3] + [number()] for each in had]")
+        had = socket.if_nametoindex("near")
+        assert kept.fail_power() == 0, kept.said()
+        assert ip("link", "del", "near")
+        found = kept.check()
+        assert found.returncode == 9 and "No such device" in found.stdout, found
+        assert ip("link", "add", "another", "type", "veth") and has_link() and socket.if_nametoindex("near") != had
+        assert said(kept, place) == "True", kept.said()
+    assert ip("link", "del", "near")
+
+
+def a_client_whose_host_has_another_address_by_now_was_not_restored(pawl):
+    """The kernel had chosen it, by the way to the peer."""
+    assert ip("link", "add", "way", "type", "veth") and ip("link", "set", "way", "up")
+    assert ip("addr", "add", "10.77.0.1/24", "dev", "way")
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.connect(("10.77.0.9", 514)); port = one.getsockname()[1]
+""", "(one.getsockname()[0], one.getsockname()[1] == port, one.getpeername())")
+        assert kept.fail_power() == 0, kept.said()
+        assert ip("addr", "del", "10.77.0.1/24", "dev", "way") and ip("addr", "add", "10.77.0.2/24", "dev", "way")
+        assert said(kept, place) == repr(("10.77.0.2", True, ("10.77.0.9", 514))), kept.said()
+
+
+def a_client_took_its_port_from_another_socket_of_the_program(pawl):
+    """When its host has another address by now: at another address of the machine."""
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one, two, three = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(3)]
+one.bind(("127.0.0.1", 5000)); two.bind(("10.77.0.2", 5000)); two.connect(("10.77.0.9", 514)); three.bind(("127.0.0.2", 5000))
+""", "[each.getsockname() for each in (one, two, three)]")
+        assert kept.fail_power() == 0, kept.said()
+        assert ip("addr", "del", "10.77.0.2/24", "dev", "way") and ip("addr", "add", "10.77.0.3/24", "dev", "way")
+        assert said(kept, place) == repr([("127.0.0.1", 5000), ("10.77.0.3", 5000), ("127.0.0.2", 5000)]), kept.said()
+
+
+def a_client_left_its_address_that_was_not_ready_yet(pawl):
+    """Of IPv6, while the kernel looks whether another machine has it."""
+    if not os.path.exists("/proc/sys/net/ipv6/conf/way"):
+        print("skipped: no IPv6")
+        return
+
+    def has(address, *how):
+        return ip("-6", "addr", "add", address, "dev", "way", *how)
+
+    assert has("fd77::1/64", "nodad") and has("fd77::2/64", "nodad")
+    with Kept(pawl) as kept:
+        place = starts(kept, """
+one = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); one.bind(("fd77::2", 7000)); one.connect(("fd77::9", 514))
+""", "one.getsockname()[:2]")
+        assert kept.fail_power() == 0, kept.said()
+        assert ip("-6", "addr", "del", "fd77::2/64", "dev", "way") and has("fd77::2/64")
+        kept.restore()
+        assert kept.supervisor.wait(60) == 1 and "cannot be used yet" in kept.said(), kept.said()
+        assert ip("-6", "addr", "del", "fd77::2/64", "dev", "way") and has("fd77::2/64", "nodad")
+        assert said(kept, place) == repr(("fd77::2", 7000)), kept.said()
+
+
+def in_a_network_of_its_own(pawl):
+    """Which the test does not leave."""
+    if ctypes.CDLL(None).unshare(0x40000000) != 0 or not ip("link", "add", "one", "type", "veth"):  # CLONE_NEWNET
+        print("skipped: an interface cannot be made here")
+        return
+    an_interface_had_another_number_in_the_next_boot(pawl)
+    an_address_of_a_link_was_not_found_on_it_in_the_next_boot(pawl)
+    a_client_whose_host_has_another_address_by_now_was_not_restored(pawl)
+    assert ip("link", "set", "lo", "up")
+    a_client_took_its_port_from_another_socket_of_the_program(pawl)
+    a_client_left_its_address_that_was_not_ready_yet(pawl)
 
 
 def main():
@@ -698,6 +986,17 @@ def main():
     processes_of_one_user_shared_a_port_no_more(pawl)
     packets_of_a_pipe_ran_together(pawl)
     a_connected_socket_whose_peer_was_gone_kept_the_program_from_running(pawl)
+    datagram_sockets_lost_a_peer_of_the_same_program(pawl)
+    a_listening_socket_kept_its_address_from_another_of_the_program(pawl)
+    more_could_wait_for_a_unix_socket(pawl)
+    a_connection_of_version_6_came_back_as_one_of_version_4(pawl)
+    a_check_said_yes_while_a_parent_had_the_listening_socket(pawl)
+    a_check_said_yes_while_a_parent_shared_the_address(pawl)
+    a_check_said_yes_while_a_parent_had_the_abstract_name(pawl)
+    one_of_a_pair_of_datagram_sockets_was_never_restored(pawl)
+    a_socket_with_the_longest_name_was_never_restored(pawl)
+    a_connected_socket_got_another_users_datagram(pawl)
+    another_user_listened_at_an_address_while_it_was_restored(pawl)
     datagrams_of_a_restored_socket_went_to_another_user(pawl)
     a_connection_of_a_client_kept_the_address_for_a_minute(pawl)
     a_block_device_that_only_root_may_open_was_saved(pawl)
@@ -719,7 +1018,7 @@ def main():
     a_standard_stream_blocked_behind_a_restore(pawl)
     a_pipe_was_larger_than_the_restorer_may_make(pawl)
     a_user_with_many_pipes_was_not_told_why_none_is_saved(pawl)
-    an_interface_had_another_number_in_the_next_boot(pawl)
+    in_a_network_of_its_own(pawl)
 
 
 main()

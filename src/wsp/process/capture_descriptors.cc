@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,12 +27,14 @@
 #include "wsp/process/epoll_sets.h"
 #include "wsp/process/event_counter.h"
 #include "wsp/process/file_proof.h"
+#include "wsp/process/interface_name.h"
 #include "wsp/process/multicast.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/open_files.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/socket_options.h"
+#include "wsp/process/unix_diag.h"
 
 namespace pawl::wsp {
 
@@ -110,6 +113,19 @@ Status capture_netlink(int socket, DescriptorFacts& facts) {
   return {};
 }
 
+// The kernel answers a family alone where there is no name, and one byte behind a name of 108, with
+// which no call takes it.
+std::uint32_t bytes_of_name(const DescriptorFacts& facts, std::uint32_t bytes) {
+  if (facts.domain != AF_UNIX) return bytes;
+  return bytes <= sizeof(sa_family_t) ? 0 : std::min<std::uint32_t>(bytes, sizeof(sockaddr_un));
+}
+
+int read_backlog(int socket, const DescriptorFacts& facts) {
+  if (facts.domain == AF_UNIX) return backlog_of(socket).value_or(SOMAXCONN);
+  if (facts.protocol != IPPROTO_TCP) return SOMAXCONN;
+  return static_cast<int>(option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO).tcpi_sacked);
+}
+
 Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
                       SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
@@ -153,11 +169,11 @@ Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
       static_cast<std::uint32_t>(listens ? DescriptorKind::listening : DescriptorKind::bound);
   bytes = sizeof(facts.address);
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&facts.address), &bytes) == 0)
-    facts.address_bytes = bytes;
-  facts.backlog = SOMAXCONN;
-  if (listens && facts.protocol == IPPROTO_TCP)
-    facts.backlog =
-        static_cast<int>(option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO).tcpi_sacked);
+    facts.address_bytes = bytes_of_name(facts, bytes);
+  facts.peer_bytes = bytes_of_name(facts, facts.peer_bytes);
+  note_interface(facts.address);
+  note_interface(facts.peer);
+  if (listens) facts.backlog = read_backlog(socket, facts);
   options.read(socket, saved);
   return check_socket(process, socket, facts);
 }

@@ -46,8 +46,29 @@ bool becomes(int socket, short ready) {
   return false;
 }
 
+// Of IPv6 where the connection was, and this boot has it.
+int family_of(const DescriptorFacts& facts) {
+  if (facts.domain != AF_INET6) return AF_INET;
+  const Descriptor probe(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return probe.valid() ? AF_INET6 : AF_INET;
+}
+
+// A socket of IPv6 by the same address, mapped: the interface may have none of IPv6.
+bool connect_stream(int socket, int family, const sockaddr_in& address) {
+  if (family != AF_INET6)
+    return ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  const int off = 0;
+  sockaddr_in6 mapped{};
+  mapped.sin6_family = AF_INET6;
+  mapped.sin6_port = address.sin_port;
+  mapped.sin6_addr.s6_addr[10] = mapped.sin6_addr.s6_addr[11] = 0xff;
+  std::memcpy(mapped.sin6_addr.s6_addr + 12, &address.sin_addr, sizeof(address.sin_addr));
+  return ::setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) == 0 &&
+         ::connect(socket, reinterpret_cast<const sockaddr*>(&mapped), sizeof(mapped)) == 0;
+}
+
 // By its other end, which lies here.
-Descriptor reset_stream() {
+Descriptor reset_stream(int family) {
   constexpr int kType = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
   const Descriptor listening(::socket(AF_INET, kType, 0));
   sockaddr_in address{};
@@ -59,8 +80,8 @@ Descriptor reset_stream() {
       ::bind(listening.get(), generic, bytes) != 0 || ::listen(listening.get(), 1) != 0 ||
       ::getsockname(listening.get(), generic, &bytes) != 0)
     return {};
-  Descriptor socket(::socket(AF_INET, kType, 0));
-  if (!socket.valid() || (::connect(socket.get(), generic, bytes) != 0 && errno != EINPROGRESS) ||
+  Descriptor socket(::socket(family, kType, 0));
+  if (!socket.valid() || (!connect_stream(socket.get(), family, address) && errno != EINPROGRESS) ||
       !becomes(socket.get(), POLLOUT) || !becomes(listening.get(), POLLIN))
     return {};
   const Descriptor other(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -72,8 +93,8 @@ Descriptor reset_stream() {
 }
 
 // Without a network, but by a privilege.
-Descriptor aborted_stream() {
-  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Descriptor aborted_stream(int family) {
+  Descriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
   const int off = 0;
   sockaddr nobody{};
@@ -105,12 +126,13 @@ Result<Descriptor> EndedConnections::make(const DescriptorFacts& facts) {
     return made.valid() ? Result<Descriptor>(std::move(made))
                         : FailedCall{errno, "a connection that has ended cannot be made"};
   }
+  const int family = family_of(facts);
   if (failed_with_ == 0) {
-    Descriptor made = reset_stream();
+    Descriptor made = reset_stream(family);
     if (made.valid()) return made;
     failed_with_ = errno;
   }
-  Descriptor made = aborted_stream();
+  Descriptor made = aborted_stream(family);
   if (made.valid()) return made;
   return FailedCall{failed_with_, kNoneCanBeMade};
 }
@@ -127,7 +149,7 @@ Status foresee_ended_connections(const SavedProcess& saved) {
   const Descriptor any(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (any.valid() && is_loopback_up(any.get())) return {};
   const int error_number = errno;
-  if (aborted_stream().valid()) return {};
+  if (aborted_stream(AF_INET).valid()) return {};
   return FailedCall{error_number, kNoneCanBeMade};
 }
 

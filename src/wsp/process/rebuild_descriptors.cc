@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -25,6 +24,8 @@
 #include "wsp/process/ended_connection.h"
 #include "wsp/process/epoll_sets.h"
 #include "wsp/process/file_proof.h"
+#include "wsp/process/interface_name.h"
+#include "wsp/process/internet_socket.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
@@ -37,6 +38,8 @@ namespace {
 
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::uint64_t kSetTicks = _IOW('T', 0, std::uint64_t);  // TFD_IOC_SET_TICKS
+// More than can wait in a socket before it is connected; its peer may send on.
+constexpr int kDrained = 1 << 20;
 constexpr std::uint32_t kStatusFlags = O_APPEND | O_NONBLOCK;
 
 Status cannot_open(const DescriptorFacts& facts, const std::string& what) {
@@ -70,9 +73,20 @@ class Rebuild {
   Status run(std::vector<int> kept) {
     kept.insert(kept.end(), standard_.begin(), standard_.end());
     close_all_but(kept);
-    for (const SavedDescriptor& descriptor : saved_.descriptors) {
-      if (descriptor.facts.same_as < 0) PAWL_TRY(make(descriptor));
-    }
+    PAWL_TRY(each([this](const SavedDescriptor& one) {
+      return is_internet_socket(one) ? Status{} : make(one);
+    }));
+    // One that listens must not have taken the address of one that comes later.  At once behind
+    // each other: others may share the addresses of streams until they are told otherwise.
+    PAWL_TRY(each([this](const SavedDescriptor& one) {
+      return is_internet_socket(one) ? make(one) : Status{};
+    }));
+    PAWL_TRY(each([](const SavedDescriptor& one) { return listen_again(one); }));
+    give_reuse();
+    // Now all sockets have their addresses: one may be another's peer.
+    PAWL_TRY(each([this](const SavedDescriptor& one) { return connect_unix_socket(one); }));
+    // Last: those take addresses, and time.
+    PAWL_TRY(each([this](const SavedDescriptor& one) { return make_reset(one); }));
     for (const SavedDescriptor& descriptor : saved_.descriptors) {
       if (descriptor.facts.same_as >= 0)
         PAWL_TRY(put(descriptor, ::dup(descriptor.facts.same_as), "another number of it"));
@@ -90,6 +104,21 @@ class Rebuild {
  private:
   static DescriptorKind kind_of(const SavedDescriptor& descriptor) {
     return static_cast<DescriptorKind>(descriptor.facts.kind);
+  }
+
+  // Each that is an open file of its own.
+  template <class Step>
+  Status each(Step step) const {
+    for (const SavedDescriptor& descriptor : saved_.descriptors) {
+      if (descriptor.facts.same_as < 0) PAWL_TRY(step(descriptor));
+    }
+    return {};
+  }
+
+  static bool is_internet_socket(const SavedDescriptor& descriptor) {
+    const DescriptorKind kind = kind_of(descriptor);
+    return (kind == DescriptorKind::listening || kind == DescriptorKind::bound) &&
+           descriptor.facts.domain != AF_UNIX;
   }
 
   // At once where it is to be: nothing is there, for what else is open has other numbers.
@@ -124,12 +153,20 @@ class Rebuild {
         return put(descriptor, ::epoll_create1(0), "an epoll set");
       case DescriptorKind::listening:
       case DescriptorKind::bound:
-        return make_socket(descriptor, non_blocking);
+        return make_socket(descriptor);
       case DescriptorKind::reset:
-        return make_reset(descriptor, non_blocking);
+        return {};  // make_reset()
     }
     errno = EINVAL;
     return cannot_open(facts, "it is of no known kind");
+  }
+
+  static Status listen_again(const SavedDescriptor& descriptor) {
+    const DescriptorFacts& facts = descriptor.facts;
+    if (kind_of(descriptor) != DescriptorKind::listening ||
+        ::listen(facts.number, facts.backlog) == 0)
+      return {};
+    return cannot_open(facts, with_advice("a socket cannot listen at its address", errno, facts));
   }
 
   Status make_file(const SavedDescriptor& descriptor) {
@@ -227,31 +264,42 @@ class Rebuild {
     return {};
   }
 
-  Status make_socket(const SavedDescriptor& descriptor, int non_blocking) {
+  Status make_socket(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
-    PAWL_TRY(put(descriptor, ::socket(facts.domain, facts.type | non_blocking, facts.protocol),
-                 "a socket"));
-    const int socket = facts.number;
-    if (const Status given = give_socket_options(descriptor, socket); !given.ok())
+    if (facts.domain == AF_UNIX) return make_unix_socket(descriptor);
+    Result<Descriptor> made = make_internet_socket(descriptor);
+    if (!made.ok()) return cannot_open(facts, made.status());
+    PAWL_TRY(put(descriptor, made.value().release(), "a socket"));
+    // At once: until then it hears from everybody.
+    return connect_socket(facts);
+  }
+
+  Status make_unix_socket(const SavedDescriptor& descriptor) {
+    const DescriptorFacts& facts = descriptor.facts;
+    const int non_blocking = static_cast<int>(facts.flags & O_NONBLOCK);
+    PAWL_TRY(
+        put(descriptor, ::socket(AF_UNIX, facts.type | non_blocking, facts.protocol), "a socket"));
+    if (const Status given = give_socket_options(descriptor, facts.number); !given.ok())
       return cannot_open(facts, given);
-    // Before it is bound: a port is shared with sockets of the same user.
-    if (facts.domain != AF_UNIX) PAWL_TRY(give_to_owner(facts, socket));
-    // What was left of the program's connections must not keep the address from it.  Of datagrams
-    // nothing is left, and whoever else binds the address would get them.
-    const int on = 1;
-    if (facts.type == SOCK_STREAM) ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    PAWL_TRY(bind_socket(facts, socket));
-    // Behind it: its mode was that of the name until then.
-    if (facts.domain == AF_UNIX) PAWL_TRY(give_to_owner(facts, socket));
-    PAWL_TRY(connect_socket(facts, socket));
-    if (kind_of(descriptor) == DescriptorKind::listening && ::listen(socket, facts.backlog) != 0)
-      return cannot_open(facts, "a socket cannot listen");
-    // Behind that, which asks for the address once more.
-    for (const SocketOption& option : descriptor.options) {
-      if (option.name == SO_REUSEADDR && option.level == SOL_SOCKET)
-        ::setsockopt(socket, option.level, option.name, option.value, option.bytes);
+    if (facts.address_bytes > sizeof(sa_family_t)) {
+      const Status bound = bind_unix_socket(facts, facts.number, saved_);
+      if (!bound.ok()) return cannot_open(facts, bound);
     }
-    return {};
+    // Behind it: its mode was that of the name until then.
+    return give_to_owner(facts, facts.number);
+  }
+
+  // Behind all that listen, which asks for the address once more, and before anything that takes
+  // time: until then others may share it.
+  void give_reuse() const {
+    for (const SavedDescriptor& descriptor : saved_.descriptors) {
+      if (descriptor.facts.same_as >= 0) continue;
+      for (const SocketOption& option : descriptor.options) {
+        if (option.name == SO_REUSEADDR && option.level == SOL_SOCKET)
+          ::setsockopt(descriptor.facts.number, option.level, option.name, option.value,
+                       option.bytes);
+      }
+    }
   }
 
   static Status give_to_owner(const DescriptorFacts& facts, int object) {
@@ -259,44 +307,53 @@ class Rebuild {
     return given.ok() ? Status{} : cannot_open(facts, given);
   }
 
-  // The peer's name may lead elsewhere by now: with the program's rights.  One that is gone leaves
-  // the socket without a peer, of which sending tells.
-  Status connect_socket(const DescriptorFacts& facts, int socket) const {
+  static Status connect_socket(const DescriptorFacts& facts) {
+    sockaddr_storage peer = facts.peer;
+    if (const Status found = find_interface(peer); !found.ok()) return cannot_open(facts, found);
     if (facts.peer_bytes == 0) return {};
+    if (::connect(facts.number, reinterpret_cast<const sockaddr*>(&peer), facts.peer_bytes) != 0)
+      return cannot_open(facts, "a socket cannot be connected");
+    drain(facts.number);
+    return {};
+  }
+
+  // What came before it was connected: anybody could send that.
+  static void drain(int socket) {
+    for (int i = 0; i < kDrained; ++i) {
+      if (::recv(socket, nullptr, 0, MSG_DONTWAIT) < 0) return;
+    }
+  }
+
+  // The peer's name may lead elsewhere by now: with the program's rights.  One that is gone leaves
+  // the socket without a peer, of which sending tells; so does one that hears another one alone.
+  Status connect_unix_socket(const SavedDescriptor& descriptor) const {
+    const DescriptorFacts& facts = descriptor.facts;
+    if (kind_of(descriptor) != DescriptorKind::bound || facts.domain != AF_UNIX ||
+        facts.peer_bytes == 0)
+      return {};
     const Result<ProgramRights> rights = ProgramRights::take(saved_);
     if (!rights.ok()) return rights.status();
-    if (::connect(socket, reinterpret_cast<const sockaddr*>(&facts.peer), facts.peer_bytes) != 0 &&
-        facts.domain != AF_UNIX)
-      return cannot_open(facts, "a socket cannot be connected");
-    return {};
-  }
-
-  static bool has_address(const DescriptorFacts& facts) {
-    if (facts.domain == AF_UNIX) return facts.address_bytes > sizeof(sa_family_t);
-    const auto* const address = reinterpret_cast<const sockaddr_in*>(&facts.address);
-    return facts.address_bytes != 0 && address->sin_port != 0;
-  }
-
-  Status bind_socket(const DescriptorFacts& facts, int socket) const {
-    if (!has_address(facts)) return {};
-    if (facts.domain == AF_UNIX) {
-      const Status bound = bind_unix_socket(facts, socket, saved_);
-      return bound.ok() ? Status{} : cannot_open(facts, bound);
+    Status connected = connect_socket(facts);
+    switch (connected.error_number()) {
+      case ENOENT:
+      case ENOTDIR:
+      case ELOOP:
+      case EACCES:
+      case ECONNREFUSED:
+      case EPROTOTYPE:
+      case EPERM:
+      case EINVAL:
+        return {};
+      default:
+        return connected;
     }
-    const auto* const address = reinterpret_cast<const sockaddr*>(&facts.address);
-    if (::bind(socket, address, facts.address_bytes) != 0) {
-      const bool may_be_of_a_connection = errno == EADDRINUSE && facts.type == SOCK_STREAM;
-      return cannot_open(facts, may_be_of_a_connection
-                                    ? "its address cannot be had; another program has it, or, for "
-                                      "a minute, a connection that has ended (try again then)"
-                                    : "its address cannot be had");
-    }
-    return {};
   }
 
   // A connection whose other end was restarted.
-  Status make_reset(const SavedDescriptor& descriptor, int non_blocking) {
+  Status make_reset(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
+    if (kind_of(descriptor) != DescriptorKind::reset) return {};
+    const int non_blocking = static_cast<int>(facts.flags & O_NONBLOCK);
     Result<Descriptor> made = ended_.make(facts);
     if (!made.ok()) return cannot_open(facts, made.status());
     ::fcntl(made.value().get(), F_SETFL, non_blocking);

@@ -169,7 +169,7 @@ struct DescriptorFacts {
   std::uint32_t group;
   std::uint32_t mode;
   std::uint32_t padding;
-  sockaddr_storage address;
+  sockaddr_storage address;  // wsp/process/interface_name.h
   sockaddr_storage peer;
 };
 

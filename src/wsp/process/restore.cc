@@ -30,6 +30,7 @@
 #include "wsp/process/ended_connection.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/image.h"
+#include "wsp/process/internet_socket.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
@@ -106,6 +107,7 @@ Status check_descriptor(const SavedDescriptor& descriptor, const SavedProcess& s
     case DescriptorKind::listening:
     case DescriptorKind::bound:
       PAWL_TRY(check_owner(descriptor.facts));
+      PAWL_TRY(check_internet_socket(descriptor));
       return check_socket_name(descriptor.facts, saved);
     case DescriptorKind::reset:
     case DescriptorKind::pipe:
@@ -115,15 +117,30 @@ Status check_descriptor(const SavedDescriptor& descriptor, const SavedProcess& s
   }
 }
 
-Status check_descriptors(const SavedProcess& saved) {
+template <class Check>
+Status check_each(const SavedProcess& saved, const char* failed, Check check) {
   for (const SavedDescriptor& descriptor : saved.descriptors) {
     if (descriptor.facts.same_as >= 0) continue;
-    const Status found = check_descriptor(descriptor, saved);
+    const Status found = check(descriptor);
     if (!found.ok())
-      return found.with_text(fmt::format("descriptor {} cannot be opened again: {}",
-                                         descriptor.facts.number, found.text()));
+      return found.with_text(
+          fmt::format("descriptor {} {}: {}", descriptor.facts.number, failed, found.text()));
   }
   return {};
+}
+
+Status check_descriptors(const SavedProcess& saved) {
+  return check_each(saved, "cannot be opened again", [&saved](const SavedDescriptor& descriptor) {
+    return check_descriptor(descriptor, saved);
+  });
+}
+
+Status check_unshared(const SavedProcess& saved) {
+  return check_each(saved, "would not be the program's alone", [](const SavedDescriptor& one) {
+    const auto kind = static_cast<DescriptorKind>(one.facts.kind);
+    const bool is_socket = kind == DescriptorKind::listening || kind == DescriptorKind::bound;
+    return is_socket ? check_unshared_address(one) : Status{};
+  });
 }
 
 Status check_system(const SavedProcess& saved) {
@@ -793,7 +810,9 @@ Result<SavedProcess> read_restorable(const KeptMemory& memory) {
 }  // namespace
 
 Status check_restorable(const KeptMemory& memory) {
-  if (const auto saved = read_restorable(memory); !saved.ok()) return saved.status();
+  const auto saved = read_restorable(memory);
+  if (!saved.ok()) return saved.status();
+  PAWL_TRY(check_unshared(saved.value()));
   return check_restore_rights(memory.directory().path());
 }
 

@@ -13,7 +13,8 @@ namespace pawl::wsp {
 constexpr int kRestoreStepsCount = 7;
 
 // What can be told without making anything: marker, checksums, the kernel, the files that the
-// program had mapped or open, the names of its sockets.
+// program had mapped or open, the names and addresses of its sockets, and that nobody would share
+// those, which a restore does not ask.
 Status check_restorable(const KeptMemory& memory);
 
 // On success the marker is gone, durably, and all threads stand still: resume_all().  On failure

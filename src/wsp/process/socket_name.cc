@@ -3,10 +3,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/capability.h>
-#include <linux/netlink.h>
-#include <linux/rtnetlink.h>
-#include <linux/sock_diag.h>
-#include <linux/unix_diag.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -25,8 +21,10 @@
 #include <vector>
 
 #include "medium/descriptor.h"
+#include "wsp/process/internet_socket.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
+#include "wsp/process/unix_diag.h"
 
 namespace pawl::wsp {
 
@@ -41,43 +39,6 @@ std::string name_of(const DescriptorFacts& facts) {
   const auto* const local = reinterpret_cast<const sockaddr_un*>(&facts.address);
   if (facts.domain != AF_UNIX || facts.address_bytes <= sizeof(sa_family_t)) return {};
   return {local->sun_path, ::strnlen(local->sun_path, facts.address_bytes - sizeof(sa_family_t))};
-}
-
-// The file that a UNIX socket is bound to, as the kernel answers (sock_diag(7)).
-std::optional<unix_diag_vfs> bound_file_of(int socket) {
-  struct stat facts{};
-  const Descriptor netlink(
-      ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
-  if (!netlink.valid() || ::fstat(socket, &facts) != 0) return std::nullopt;
-  struct {
-    nlmsghdr header;
-    unix_diag_req asked;
-  } request{};
-  request.header.nlmsg_len = sizeof(request);
-  request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-  request.header.nlmsg_flags = NLM_F_REQUEST;
-  request.asked.sdiag_family = AF_UNIX;
-  request.asked.udiag_states = ~0U;
-  request.asked.udiag_ino = static_cast<std::uint32_t>(facts.st_ino);
-  request.asked.udiag_show = UDIAG_SHOW_VFS;
-  std::fill(std::begin(request.asked.udiag_cookie), std::end(request.asked.udiag_cookie), ~0U);
-  alignas(nlmsghdr) char answer[1024];
-  if (::send(netlink.get(), &request, sizeof(request), 0) != sizeof(request)) return std::nullopt;
-  const ssize_t length = ::recv(netlink.get(), answer, sizeof(answer), 0);
-  const auto* const header = reinterpret_cast<const nlmsghdr*>(answer);
-  constexpr std::size_t kBefore = NLMSG_LENGTH(sizeof(unix_diag_msg));
-  if (length < static_cast<ssize_t>(kBefore) || header->nlmsg_type != SOCK_DIAG_BY_FAMILY)
-    return std::nullopt;
-  std::size_t at = NLMSG_ALIGN(kBefore);
-  rtattr attribute{};
-  unix_diag_vfs found{};
-  while (at + RTA_LENGTH(sizeof(found)) <= static_cast<std::size_t>(length)) {
-    std::memcpy(&attribute, answer + at, sizeof(attribute));
-    std::memcpy(&found, answer + at + RTA_LENGTH(0), sizeof(found));
-    if (attribute.rta_type == UNIX_DIAG_VFS) return found;
-    at += std::max<std::size_t>(RTA_ALIGN(attribute.rta_len), RTA_LENGTH(0));
-  }
-  return std::nullopt;
 }
 
 // Of the file system that an open file lies in, as the kernel counts them: stat(2) answers others
@@ -175,6 +136,19 @@ bool bind_without_mask(const DescriptorFacts& facts, int socket) {
   return is_bound;
 }
 
+Status bind_abstract_name(const DescriptorFacts& facts, int socket) {
+  if (bind_without_mask(facts, socket)) return {};
+  return FailedCall{errno, with_advice("its abstract name cannot be had", errno, facts)};
+}
+
+// It leaves nothing behind.
+Status check_abstract_name(const DescriptorFacts& facts) {
+  if (facts.domain != AF_UNIX || facts.address_bytes <= sizeof(sa_family_t)) return {};
+  const Descriptor probe(::socket(AF_UNIX, facts.type | SOCK_CLOEXEC, facts.protocol));
+  if (!probe.valid()) return FailedCall{errno, "a socket"};
+  return bind_abstract_name(facts, probe.get());
+}
+
 Status give_name_owner(const DescriptorFacts& facts, int name) {
   struct stat found{};
   const SocketOwner owner = owner_of(facts);
@@ -242,7 +216,7 @@ Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program
 
 Status check_socket_name(const DescriptorFacts& facts, const SavedProcess& program) {
   const std::string name = name_of(facts);
-  if (name.empty()) return {};
+  if (name.empty()) return check_abstract_name(facts);
   const Result<ProgramRights> rights = ProgramRights::take(program);
   if (!rights.ok()) return rights.status();
   const auto [above, last] = parts_of(name);
@@ -261,10 +235,7 @@ Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedPro
     return FailedCall{errno, "its mode cannot be given to it"};
   const Result<ProgramRights> rights = ProgramRights::take(program);
   if (!rights.ok()) return rights.status();
-  if (name.empty()) {
-    if (!bind_without_mask(facts, socket)) return FailedCall{errno, kNotHad};
-    return {};
-  }
+  if (name.empty()) return bind_abstract_name(facts, socket);
   // Opened once: what leads to it may be another directory in the next moment.
   const auto [above, last] = parts_of(name);
   const Descriptor directory(::open(above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

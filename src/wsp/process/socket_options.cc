@@ -15,6 +15,7 @@
 #include <iterator>
 
 #include "medium/descriptor.h"
+#include "wsp/process/interface_name.h"
 
 namespace pawl::wsp {
 
@@ -256,11 +257,11 @@ void add_interface_name(const Option& option, SocketOption& saved) {
 }
 
 // False where no interface has the name any more.
-bool find_interface(const Option& option, SocketOption& saved) {
-  const char* const name = saved.value + sizeof(std::uint32_t);
-  if (number_in(saved) == 0 || *name == 0) return true;
-  const std::uint32_t number =
-      ::strnlen(name, IF_NAMESIZE) < IF_NAMESIZE ? ::if_nametoindex(name) : 0;
+bool find_interface_of(const Option& option, SocketOption& saved) {
+  char name[IF_NAMESIZE];
+  std::memcpy(name, saved.value + sizeof(std::uint32_t), sizeof(name));
+  if (number_in(saved) == 0 || name[0] == 0) return true;
+  const std::uint32_t number = number_of_interface(name);
   set_number(saved, option.value == Value::network_interface ? htonl(number) : number);
   return number != 0;
 }
@@ -275,7 +276,7 @@ bool give_option(int socket, const Option& option, SocketOption saved) {
     return set_option(socket, saved, saved.name == SO_SNDBUF ? SO_SNDBUFFORCE : SO_RCVBUFFORCE) ||
            set_option(socket, saved, saved.name);
   }
-  if (option.value != Value::bytes && !find_interface(option, saved)) {
+  if (option.value != Value::bytes && !find_interface_of(option, saved)) {
     errno = ENODEV;
     return false;
   }

@@ -1,0 +1,157 @@
+#include "wsp/process/internet_socket.h"
+
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "wsp/process/interface_name.h"
+#include "wsp/process/object_owner.h"
+#include "wsp/process/socket_options.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+bool has_address(const DescriptorFacts& facts) {
+  const auto* const address = reinterpret_cast<const sockaddr_in*>(&facts.address);
+  return facts.address_bytes != 0 && address->sin_port != 0;
+}
+
+bool is_internet_stream(const DescriptorFacts& facts) {
+  return (facts.domain == AF_INET || facts.domain == AF_INET6) && facts.type == SOCK_STREAM;
+}
+
+// One of version 4 as a socket of version 6 has it; its interface behind it.
+std::pair<in6_addr, std::uint32_t> host_of(const sockaddr& address) {
+  in6_addr host{};
+  if (address.sa_family == AF_INET6) {
+    const auto& six = reinterpret_cast<const sockaddr_in6&>(address);
+    return {six.sin6_addr, six.sin6_scope_id};
+  }
+  host.s6_addr[10] = host.s6_addr[11] = 0xff;
+  std::memcpy(host.s6_addr + 12, &reinterpret_cast<const sockaddr_in&>(address).sin_addr,
+              sizeof(in_addr));
+  return {host, 0};
+}
+
+// Whether the machine has it, be it that it cannot be used yet.
+bool is_of_this_machine(const sockaddr& address) {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return true;
+  const auto [host, interface] = host_of(address);
+  bool is_found = false;
+  for (const ifaddrs* one = all; one != nullptr && !is_found; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr ||
+        (one->ifa_addr->sa_family != AF_INET && one->ifa_addr->sa_family != AF_INET6))
+      continue;
+    const auto [other, its_interface] = host_of(*one->ifa_addr);
+    is_found = std::memcmp(&host, &other, sizeof(host)) == 0 && interface == its_interface;
+  }
+  ::freeifaddrs(all);
+  return is_found;
+}
+
+// The address from which its peer is reached, with the port that it had.
+Result<sockaddr_storage> source_of(const SavedDescriptor& saved) {
+  const DescriptorFacts& facts = saved.facts;
+  const Descriptor probe(::socket(facts.domain, facts.type | SOCK_CLOEXEC, facts.protocol));
+  if (!probe.valid()) return FailedCall{errno, "a socket"};
+  PAWL_TRY(give_socket_options(saved, probe.get()));
+  sockaddr_storage peer = facts.peer;
+  PAWL_TRY(find_interface(peer));
+  sockaddr_storage source{};
+  socklen_t bytes = sizeof(source);
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&peer), facts.peer_bytes) != 0 ||
+      ::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&source), &bytes) != 0)
+    return FailedCall{errno, "its address is not there any more, and its peer cannot be reached"};
+  // At the same place in both versions.
+  reinterpret_cast<sockaddr_in&>(source).sin_port =
+      reinterpret_cast<const sockaddr_in&>(facts.address).sin_port;
+  return source;
+}
+
+Status bind_again(const SavedDescriptor& saved, int socket) {
+  const DescriptorFacts& facts = saved.facts;
+  if (!has_address(facts)) return {};
+  sockaddr_storage address = facts.address;
+  PAWL_TRY(find_interface(address));
+  const auto& generic = reinterpret_cast<const sockaddr&>(address);
+  if (::bind(socket, &generic, facts.address_bytes) == 0) return {};
+  if (errno == EADDRNOTAVAIL && is_of_this_machine(generic)) {
+    return Status::failure(EADDRNOTAVAIL,
+                           "its address is there, but cannot be used yet (IPv6 looks for "
+                           "duplicates, or its interface is down); try again");
+  }
+  // The kernel chose it by the way to the peer, or the program did, which nothing tells.
+  if (errno == EADDRNOTAVAIL && facts.peer_bytes != 0) {
+    const Result<sockaddr_storage> source = source_of(saved);
+    if (!source.ok()) return source.status();
+    address = source.value();
+    if (::bind(socket, &generic, facts.address_bytes) == 0) return {};
+  }
+  const int error_number = errno;
+  return FailedCall{error_number, with_advice("its address cannot be had", error_number, facts)};
+}
+
+// With SO_REUSEADDR, which has a stream share its address until it is told otherwise.
+Result<Descriptor> make_unbound(const SavedDescriptor& saved) {
+  const DescriptorFacts& facts = saved.facts;
+  const int non_blocking = static_cast<int>(facts.flags & O_NONBLOCK);
+  Descriptor made(::socket(facts.domain, facts.type | non_blocking | SOCK_CLOEXEC, facts.protocol));
+  if (!made.valid()) return FailedCall{errno, "a socket"};
+  PAWL_TRY(give_socket_options(saved, made.get()));
+  // Before it is bound: a port is shared with sockets of the same user.
+  PAWL_TRY(give_owner(facts, made.get()));
+  // What was left of the program's connections must not keep the address from it.  Of datagrams
+  // nothing is left, and whoever else binds the address would get them.
+  const int on = 1;
+  if (facts.type == SOCK_STREAM)
+    ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  return made;
+}
+
+}  // namespace
+
+std::string with_advice(const std::string& what, int error_number, const DescriptorFacts& facts) {
+  if (error_number != EADDRINUSE || (facts.domain != AF_UNIX && facts.type != SOCK_STREAM))
+    return what;
+  const char* const connection =
+      facts.domain == AF_UNIX ? ""
+                              : ", or, for a minute, a connection that has ended (try again then)";
+  return what +
+         "; another program has it (also one that listened there first and handed it on: stop "
+         "that, or its .socket unit)" +
+         connection;
+}
+
+Result<Descriptor> make_internet_socket(const SavedDescriptor& saved) {
+  Result<Descriptor> made = make_unbound(saved);
+  if (made.ok()) PAWL_TRY(bind_again(saved, made.value().get()));
+  return made;
+}
+
+Status check_internet_socket(const SavedDescriptor& saved) {
+  return is_internet_stream(saved.facts) ? make_internet_socket(saved).status() : Status{};
+}
+
+Status check_unshared_address(const SavedDescriptor& saved) {
+  if (!is_internet_stream(saved.facts)) return {};
+  const Result<Descriptor> made = make_unbound(saved);
+  if (!made.ok()) return made.status();
+  const int off = 0;
+  ::setsockopt(made.value().get(), SOL_SOCKET, SO_REUSEPORT, &off, sizeof(off));
+  const Status bound = bind_again(saved, made.value().get());
+  if (bound.error_number() != EADDRINUSE) return bound;
+  return Status::failure(EADDRINUSE,
+                         "another program shares its address (SO_REUSEPORT), and would get some of "
+                         "its connections, which the restore itself does not refuse; stop that, or "
+                         "its .socket unit");
+}
+
+}  // namespace pawl::wsp

@@ -1,0 +1,26 @@
+// Sockets of IPv4 and IPv6 that listen, or are bound, made anew.
+#pragma once
+
+#include <string>
+
+#include "medium/descriptor.h"
+#include "medium/status.h"
+#include "wsp/process/records.h"
+
+namespace pawl::wsp {
+
+// With its options, its owner, and the address that it had, if any; it neither listens nor is
+// connected yet, and a stream shares its address (SO_REUSEADDR) until it is told otherwise.
+Result<Descriptor> make_internet_socket(const SavedDescriptor& saved);
+
+// Whether that can be done for a stream: nobody else may have its address.
+Status check_internet_socket(const SavedDescriptor& saved);
+
+// Whether nobody would share a stream's address with it (SO_REUSEPORT), and get some of its
+// connections: a parent that it is from, or another program of the same user that is to.
+Status check_unshared_address(const SavedDescriptor& saved);
+
+// What cannot be done with a socket's address, and what helps.
+std::string with_advice(const std::string& what, int error_number, const DescriptorFacts& facts);
+
+}  // namespace pawl::wsp
