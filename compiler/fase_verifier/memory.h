@@ -29,6 +29,9 @@ Place place_of(const llvm::Value* pointer, const llvm::DataLayout& layout);
 bool is_volatile_target(const llvm::Value* value);
 // The address without all that is added to it: what is checked to be in the window.
 const llvm::Value* object_of(const llvm::Value* pointer);
+// The one address that another was computed from by additions, whatever was chosen, as in a loop
+// that goes through an array: either both are in the window or none.  Null where there are several.
+const llvm::Value* only_origin(const llvm::Value* pointer);
 
 struct Access {
   const llvm::Instruction* by = nullptr;
