@@ -196,9 +196,8 @@ class InsideSearch {
         is_found_ = ++way.mark > kReleasesMax;
         return !is_found_;
       case AbiCall::kTryAcquire:
-        if (way.passes_failed(instruction)) return true;
-        [[fallthrough]];
       case AbiCall::kAcquire:
+        if (way.passes_failed(instruction)) return true;
         is_found_ = way.mark == 0;
         if (!is_found_) --way.mark;
         return !is_found_;
@@ -307,7 +306,7 @@ void ModuleFacts::find_changed() {
 
 namespace {
 
-// The try to acquire that failed if the value is not zero: its result, or that in C11's numbers.
+// The lock that was not acquired if the value is not zero: its result, or that in C11's numbers.
 const llvm::Instruction* not_acquired_unless_zero(const llvm::Value& value) {
   using namespace llvm::PatternMatch;
   llvm::CmpInst::Predicate predicate;
@@ -317,7 +316,9 @@ const llvm::Instruction* not_acquired_unless_zero(const llvm::Value& value) {
       match(&value, m_Select(m_ICmp(predicate, m_Value(tested), m_Zero()), m_Zero(), m_Value()));
   if (is_c11 && predicate == llvm::CmpInst::ICMP_EQ) result = tested;
   const auto* call = llvm::dyn_cast<llvm::CallInst>(result);
-  return call != nullptr && abi_call(*call) == AbiCall::kTryAcquire ? call : nullptr;
+  if (call == nullptr) return nullptr;
+  const AbiCall kind = abi_call(*call);
+  return kind == AbiCall::kTryAcquire || kind == AbiCall::kAcquire ? call : nullptr;
 }
 
 const llvm::Instruction* not_acquired_by_switch(const llvm::SwitchInst& choice,

@@ -73,9 +73,9 @@ class RegionSearch {
       case AbiCall::kReleaseLast:
         return false;
       case AbiCall::kTryAcquire:
+      case AbiCall::kAcquire:
         if (way.passes_failed(instruction)) return true;
         [[fallthrough]];
-      case AbiCall::kAcquire:
       case AbiCall::kRelease:
       case AbiCall::kWait:
         forced_ends_.insert(&instruction);
