@@ -343,6 +343,13 @@ const llvm::Instruction* not_acquired(const llvm::Value* condition, bool value) 
     const llvm::Instruction* first = not_acquired(compared, value);
     return first != nullptr ? first : not_acquired(other, value);
   }
+  // Either of them, and both say so: std::shared_mutex asks for EBUSY and EAGAIN.
+  const bool is_either = value ? match(condition, m_LogicalOr(m_Value(compared), m_Value(other)))
+                               : match(condition, m_LogicalAnd(m_Value(compared), m_Value(other)));
+  if (is_either) {
+    const llvm::Instruction* first = not_acquired(compared, value);
+    return first == not_acquired(other, value) ? first : nullptr;
+  }
   if (match(condition, m_Not(m_Value(compared)))) return not_acquired(compared, !value);
   llvm::ConstantInt* number = nullptr;
   if (!match(condition, m_ICmp(predicate, m_Value(compared), m_ConstantInt(number))))
