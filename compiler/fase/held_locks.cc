@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Constants.h"
@@ -61,6 +62,35 @@ std::optional<NumberTest> number_test(const llvm::Value* condition) {
                        : std::nullopt;
 }
 
+// True of a lock whose failure the program knows by `tests` tests for certain numbers alone, as
+// std::shared_mutex does: with any other (the lock is none) it goes on as if it had the lock.  That
+// way is not looked at: it is the one with the lock, on which more is held.  The run-time counts
+// what the call really returned.
+bool is_asked_by_number(const llvm::Value& result, unsigned tests) {
+  const std::optional<LockOperation> operation = lock_operation(result);
+  const bool takes =
+      operation == LockOperation::kAcquire || operation == LockOperation::kTryAcquire;
+  return takes && result.hasNUses(tests) && llvm::all_of(result.users(), [](const auto* user) {
+           if (const auto* choice = llvm::dyn_cast<llvm::SwitchInst>(user)) {
+             return llvm::none_of(choice->cases(),
+                                  [](const auto& known) { return known.getCaseValue()->isZero(); });
+           }
+           return number_test(user).has_value();
+         });
+}
+
+// True when both are tests for equality, or both for inequality, of what failed so, and all that
+// there are.
+bool ask_for_all_numbers(const llvm::Value* left, const llvm::Value* right, bool are_for_equal,
+                         const Facts& facts) {
+  const std::optional<NumberTest> first = number_test(left);
+  const std::optional<NumberTest> second = number_test(right);
+  if (!first || !second || left == right || first->value != second->value) return false;
+  if (first->is_for_equal != are_for_equal || second->is_for_equal != are_for_equal) return false;
+  const auto known = facts.find(first->value);
+  return known != facts.end() && !known->second && is_asked_by_number(*first->value, 2);
+}
+
 // What the value was made of that is zero when it is, and only then.
 const llvm::Value* same_truth(const llvm::Value& value) {
   const auto* instruction = llvm::dyn_cast<llvm::Instruction>(&value);
@@ -108,18 +138,22 @@ std::optional<bool> is_zero(const llvm::Value* value, const Facts& facts, unsign
     return test->is_true_for_zero ? opposite(tested) : tested;
   }
   if (const std::optional<NumberTest> test = number_test(value)) {
-    if (is_zero(test->value, facts, depth + 1) == true) return test->is_for_equal;
+    const std::optional<bool> tested = is_zero(test->value, facts, depth + 1);
+    if (tested == true) return test->is_for_equal;
+    if (tested == false && is_asked_by_number(*test->value, 1)) return !test->is_for_equal;
     return std::nullopt;
   }
   const llvm::Value* left = nullptr;
   const llvm::Value* right = nullptr;
   if (match(value, m_LogicalAnd(m_Value(left), m_Value(right)))) {
+    if (ask_for_all_numbers(left, right, /*are_for_equal=*/false, facts)) return true;
     const std::optional<bool> first = is_zero(left, facts, depth + 1);
     const std::optional<bool> second = is_zero(right, facts, depth + 1);
     if (first == true || second == true) return true;
     return first == false && second == false ? std::optional(false) : std::nullopt;
   }
   if (match(value, m_LogicalOr(m_Value(left), m_Value(right)))) {
+    if (ask_for_all_numbers(left, right, /*are_for_equal=*/true, facts)) return false;
     const std::optional<bool> first = is_zero(left, facts, depth + 1);
     const std::optional<bool> second = is_zero(right, facts, depth + 1);
     if (first == false || second == false) return false;
@@ -231,6 +265,11 @@ std::optional<Facts> on_the_way(const llvm::BasicBlock& from, const llvm::BasicB
     learn(facts, branch->getCondition(), zero);
   }
   if (const auto* choice = llvm::dyn_cast<llvm::SwitchInst>(from.getTerminator())) {
+    const llvm::Value* asked = choice->getCondition();
+    const bool is_default = choice->getDefaultDest() == &to;
+    if (is_default && is_zero(asked, facts) == false && is_asked_by_number(*asked, 1)) {
+      return std::nullopt;
+    }
     if (const std::optional<bool> zero = is_zero_on_the_way(*choice, to)) {
       if (is_zero(choice->getCondition(), facts) == !*zero) return std::nullopt;
       learn(facts, choice->getCondition(), *zero);

@@ -9,17 +9,21 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/Constants.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/IR/ValueHandle.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/InstSimplifyPass.h"
+#include "llvm/Transforms/Scalar/JumpThreading.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/Local.h"
+#include "lock_variables.h"
 #include "locks.h"
 #include "sections.h"
 
@@ -27,19 +31,56 @@ namespace pawl::compiler::fase {
 namespace {
 
 // Functions within functions that hand locks on.
-constexpr unsigned kRoundsMax = 20;
+constexpr unsigned kRoundsMax = 40;
+
+// `is_busy ? false : true`, as what is not optimised has it.
+void negate_plainly(llvm::Function& function) {
+  using namespace llvm::PatternMatch;
+  for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
+    llvm::Value* condition = nullptr;
+    if (!match(&instruction, m_Select(m_Value(condition), m_ZeroInt(), m_One()))) continue;
+    if (condition->getType() != instruction.getType()) continue;
+    auto* negated = llvm::BinaryOperator::CreateNot(condition, "", instruction.getIterator());
+    negated->setDebugLoc(instruction.getDebugLoc());
+    instruction.replaceAllUsesWith(negated);
+    instruction.eraseFromParent();
+  }
+}
+
+// Asks once what is asked again where the answer is known, behind a loop as well.
+void fold_known_conditions(llvm::Function& function) {
+  llvm::DominatorTree dominators(function);
+  for (const llvm::BasicBlock& block : function) {
+    const auto* branch = llvm::dyn_cast<llvm::BranchInst>(block.getTerminator());
+    if (branch == nullptr || branch->isUnconditional()) continue;
+    llvm::Value* condition = branch->getCondition();
+    if (llvm::isa<llvm::Constant>(condition)) continue;
+    for (const bool value : {true, false}) {
+      const llvm::BasicBlockEdge way(&block, branch->getSuccessor(value ? 0 : 1));
+      llvm::replaceDominatedUsesWith(
+          condition, llvm::ConstantInt::getBool(condition->getType(), value), dominators, way);
+    }
+  }
+}
 
 void promote_variables(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
-  const auto forget = [&] { analyses.invalidate(function, llvm::PreservedAnalyses::none()); };
-  llvm::SROAPass(llvm::SROAOptions::ModifyCFG).run(function, analyses);
-  forget();
-  llvm::EarlyCSEPass().run(function, analyses);
-  forget();
-  llvm::SimplifyCFGPass().run(function, analyses);
-  forget();
+  const auto run = [&](auto&& pass) {
+    pass.run(function, analyses);
+    analyses.invalidate(function, llvm::PreservedAnalyses::none());
+  };
+  run(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  run(llvm::EarlyCSEPass());
+  run(llvm::SimplifyCFGPass());
   // Else branches stay whose conditions are constants, and do not look so.
-  llvm::InstSimplifyPass().run(function, analyses);
-  forget();
+  run(llvm::InstSimplifyPass());
+  negate_plainly(function);
+  // The ways on which a guard holds its lock are others from then on than those on which it does
+  // not.
+  run(llvm::JumpThreadingPass());
+  fold_known_conditions(function);
+  fold_null_tests_of_locks(function);
+  run(llvm::InstSimplifyPass());
+  run(llvm::SimplifyCFGPass());
 }
 
 bool hands_locks_on(const llvm::Function& function) {
@@ -101,6 +142,16 @@ void inline_lock_functions(llvm::Module& module, llvm::FunctionAnalysisManager& 
     for (llvm::Function& function : module) {
       if (is_defined(function) && hands_locks_on(function)) found.push_back(&function);
     }
+    const auto hand_on = [&](const llvm::Function& function) {
+      return llvm::is_contained(found, &function);
+    };
+    for (llvm::Function& function : module) {
+      if (!is_defined(function) || !inline_users_of_guards(function, hand_on)) continue;
+      promote_variables(function, analyses);
+      changed = true;
+    }
+    // What was inlined may have brought guards with it: whole, before one of their members is.
+    if (changed) continue;
     for (llvm::Function* function : found) {
       if (function->isVarArg()) continue;
       changed |= inline_into_callers(*function, analyses);
@@ -201,7 +252,11 @@ void bring_into_normal_form(llvm::Module& module, llvm::ModuleAnalysisManager& a
     make_plain_calls(function);
     replace_library_copies(function);
     functions.invalidate(function, llvm::PreservedAnalyses::none());
-    if (function.hasOptNone()) promote_variables(function, functions);
+    // With -O1 the ways on which a guard holds its lock are not apart either.
+    const bool has_locks = llvm::any_of(llvm::instructions(function), [](const auto& instruction) {
+      return lock_function(instruction) != nullptr;
+    });
+    if (function.hasOptNone() || has_locks) promote_variables(function, functions);
   }
   inline_lock_functions(module, functions);
   refuse_lock_functions(module);

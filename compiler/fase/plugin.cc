@@ -24,6 +24,7 @@
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "locals.h"
+#include "lock_of_two.h"
 #include "locks.h"
 #include "moves.h"
 #include "normal_form.h"
@@ -214,6 +215,10 @@ void add_to_pipeline(llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
 }
 
 void register_callbacks(llvm::PassBuilder& builder) {
+  builder.registerPipelineStartEPCallback(
+      [](llvm::ModulePassManager& passes, llvm::OptimizationLevel) {
+        passes.addPass(LockOfTwoPass());
+      });
   builder.registerOptimizerLastEPCallback(add_to_pipeline);
   // For opt -passes=pawl-fase.
   builder.registerPipelineParsingCallback([](llvm::StringRef name, llvm::ModulePassManager& passes,

@@ -191,9 +191,8 @@ class InsideSearch {
         is_found_ = ++way.mark > kReleasesMax;
         return !is_found_;
       case AbiCall::kTryAcquire:
-        if (way.passes_failed(instruction)) return true;
-        [[fallthrough]];
       case AbiCall::kAcquire:
+        if (way.passes_failed(instruction)) return true;
         is_found_ = way.mark == 0;
         if (!is_found_) --way.mark;
         return !is_found_;
@@ -392,7 +391,7 @@ void ModuleFacts::find_changed() {
 
 namespace {
 
-// The try to acquire that failed if the value is not zero: its result, or that in C11's numbers.
+// The lock that was not acquired if the value is not zero: its result, or that in C11's numbers.
 const llvm::Instruction* not_acquired_unless_zero(const llvm::Value& value) {
   using namespace llvm::PatternMatch;
   llvm::CmpInst::Predicate predicate;
@@ -402,7 +401,9 @@ const llvm::Instruction* not_acquired_unless_zero(const llvm::Value& value) {
       match(&value, m_Select(m_ICmp(predicate, m_Value(tested), m_Zero()), m_Zero(), m_Value()));
   if (is_c11 && predicate == llvm::CmpInst::ICMP_EQ) result = tested;
   const auto* call = llvm::dyn_cast<llvm::CallInst>(result);
-  return call != nullptr && abi_call(*call) == AbiCall::kTryAcquire ? call : nullptr;
+  if (call == nullptr) return nullptr;
+  const AbiCall kind = abi_call(*call);
+  return kind == AbiCall::kTryAcquire || kind == AbiCall::kAcquire ? call : nullptr;
 }
 
 const llvm::Instruction* not_acquired_by_switch(const llvm::SwitchInst& choice,
@@ -426,6 +427,13 @@ const llvm::Instruction* not_acquired(const llvm::Value* condition, bool value) 
   if (are_both) {
     const llvm::Instruction* first = not_acquired(compared, value);
     return first != nullptr ? first : not_acquired(other, value);
+  }
+  // Either of them, and both say so: std::shared_mutex asks for EBUSY and EAGAIN.
+  const bool is_either = value ? match(condition, m_LogicalOr(m_Value(compared), m_Value(other)))
+                               : match(condition, m_LogicalAnd(m_Value(compared), m_Value(other)));
+  if (is_either) {
+    const llvm::Instruction* first = not_acquired(compared, value);
+    return first == not_acquired(other, value) ? first : nullptr;
   }
   if (match(condition, m_Not(m_Value(compared)))) return not_acquired(compared, !value);
   llvm::ConstantInt* number = nullptr;
