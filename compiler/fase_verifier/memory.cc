@@ -204,12 +204,6 @@ const llvm::Value* object_of(const llvm::Value* pointer) {
   return origin == nullptr ? base : origin;
 }
 
-const llvm::Value* only_origin(const llvm::Value* pointer) {
-  llvm::SmallVector<const llvm::Value*, 4> objects;
-  llvm::getUnderlyingObjects(pointer, objects, nullptr, kObjectsDepth);
-  return objects.size() == 1 && objects.front() != pointer ? objects.front() : nullptr;
-}
-
 Accesses reads(const llvm::Instruction& instruction) {
   Accesses found;
   if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) {

@@ -30,9 +30,6 @@ bool is_volatile_target(const llvm::Value* value);
 // The address without all that is added to it, on all ways: what is checked to be in the window.
 // Of an address that is kept as a number it is the number.
 const llvm::Value* object_of(const llvm::Value* pointer);
-// The one address that another was computed from by additions, whatever was chosen, as in a loop
-// that goes through an array: either both are in the window or none.  Null where there are several.
-const llvm::Value* only_origin(const llvm::Value* pointer);
 
 struct Access {
   const llvm::Instruction* by = nullptr;

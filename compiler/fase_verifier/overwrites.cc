@@ -114,7 +114,7 @@ class RegionSearch {
       way.object = object_of(choice->getIncomingValueForBlock(&from));
     }
     // What is written is volatile on this way: it needs no cut.
-    return !is_volatile(from, to, way.object) && !is_volatile(from, to, origin_of(way.object));
+    return way.object == nullptr || in_window(from, to, way.object) != std::optional(false);
   }
 
   void end(const llvm::BasicBlock& block, const WayState&) {
@@ -128,20 +128,6 @@ class RegionSearch {
   const auto& forced_ends() const { return forced_ends_; }
 
  private:
-  static bool is_volatile(const llvm::BasicBlock& from, const llvm::BasicBlock& to,
-                          const llvm::Value* object) {
-    return object != nullptr && in_window(from, to, object) == std::optional(false);
-  }
-
-  // What an object that was chosen leads into on all ways; or null.  It is not computed anew
-  // between the choice and the write: it comes before the choice on all ways, and that before the
-  // write.
-  const llvm::Value* origin_of(const llvm::Value* object) {
-    if (object != chosen_) origin_ = object == nullptr ? nullptr : only_origin(object);
-    chosen_ = object;
-    return origin_;
-  }
-
   // An address that was there before a block was allocated does not lead into it.
   bool is_apart(const Access& read, const WayState& way) const {
     if (read.pointer == nullptr || write_.pointer == nullptr) return false;
@@ -173,8 +159,6 @@ class RegionSearch {
   const Access& write_;
   const llvm::Value* object_ = nullptr;  // that is written
   const llvm::Instruction* allocation_ = nullptr;
-  const llvm::Value* chosen_ = nullptr;  // the object that was last asked for its origin
-  const llvm::Value* origin_ = nullptr;
   llvm::SmallVector<Reader, 4> readers_;
   llvm::SmallSetVector<const llvm::Instruction*, 4> forced_ends_;
 };
