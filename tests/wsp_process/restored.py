@@ -224,6 +224,58 @@ def a_duplicate_became_another_file_where_the_kernel_was_not_asked(pawl):
         assert kept.fail_power() == 0, kept.said()
 
 
+# Goes to a directory, runs a line there, and answers where it is behind the restore.
+GOES = """
+import os, sys, time
+directory, line, said = sys.argv[1:]
+os.chdir(directory); exec(line)
+open(said + ".ready", "w").close()
+while not os.path.exists(said + ".go"): time.sleep(0.01)
+open(said + ".new", "w").write(os.getcwd()); os.rename(said + ".new", said); time.sleep(1000)
+"""
+
+
+def goes_to(kept, directory, line="pass"):
+    said = os.path.join(kept.top, "said")
+    kept.run(["/usr/bin/python3", "-c", GOES, directory, line, said])
+    wait_for(lambda: os.path.exists(said + ".ready"), "the program")
+    return said
+
+
+def is_at(kept, said):
+    kept.restore()
+    open(said + ".go", "w").close()
+    wait_for(lambda: os.path.exists(said) or kept.supervisor.poll() is not None, "the program")
+    assert os.path.exists(said), kept.said()
+    with open(said) as file:
+        return file.read()
+
+
+def a_check_said_yes_to_a_directory_that_was_removed(pawl):
+    """And the try after the start said nothing."""
+    with Kept(pawl) as kept:
+        place = os.path.join(kept.top, "place")
+        os.mkdir(place)
+        said = goes_to(kept, place, "os.rmdir(directory)")
+        warning = f"cannot go to {place} (deleted)"
+        wait_for(lambda: warning in kept.said() and "it was removed: start" in kept.said(), "the warning")
+        assert kept.fail_power() == 0, kept.said()
+        found = kept.check()
+        assert found.returncode != 0 and warning in found.stdout and "exactly that name" in found.stdout, found
+        os.mkdir(place + " (deleted)")
+        assert kept.check().returncode == 0, kept.check()
+        assert is_at(kept, said) == place + " (deleted)"
+
+
+def a_check_asked_for_the_directory_of_a_process_that_is_not_there(pawl):
+    with Kept(pawl) as kept:
+        said = goes_to(kept, "/proc/self")
+        process = kept.process()
+        assert kept.fail_power() == 0, kept.said()
+        assert kept.check().returncode == 0, kept.check()
+        assert is_at(kept, said) == f"/proc/{process}"
+
+
 def set_loopback(flags):
     with socket.socket() as any_one:
         fcntl.ioctl(any_one, 0x8914, struct.pack("16sH14x", b"lo", flags))  # SIOCSIFFLAGS
@@ -334,6 +386,8 @@ def main():
              a_duplicate_of_a_connection_was_a_file_of_its_own,
              a_name_that_was_only_looked_at_was_not_saved,
              a_duplicate_became_another_file_where_the_kernel_was_not_asked,
+             a_check_said_yes_to_a_directory_that_was_removed,
+             a_check_asked_for_the_directory_of_a_process_that_is_not_there,
              a_connection_kept_a_program_from_being_restored_without_a_loopback,
              nobody_told_of_a_loopback_that_is_down_before_there_was_a_connection,
              an_aborted_connection_came_back_as_a_new_socket,
