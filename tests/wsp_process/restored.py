@@ -17,7 +17,7 @@ import sys
 import time
 
 from asked import is_refused, said, starts
-from kept import Kept, can_trace, wait_for
+from kept import AS_NOBODY, Kept, can_trace, wait_for
 
 # timerfd_create(2) and timerfd_settime(2), which Python does not have yet.
 TIMERS = """
@@ -224,6 +224,109 @@ def a_duplicate_became_another_file_where_the_kernel_was_not_asked(pawl):
         assert kept.fail_power() == 0, kept.said()
 
 
+# Goes to a directory, runs a line there, and answers where it is behind the restore.
+GOES = """
+import os, sys, time
+directory, line, said = sys.argv[1:]
+os.chdir(directory); exec(line)
+open(said + ".ready", "w").close()
+while not os.path.exists(said + ".go"): time.sleep(0.01)
+open(said + ".new", "w").write(os.getcwd()); os.rename(said + ".new", said); time.sleep(1000)
+"""
+
+
+def goes_to(kept, directory, line="pass"):
+    said = os.path.join(kept.top, "said")
+    kept.run(["/usr/bin/python3", "-c", GOES, directory, line, said])
+    wait_for(lambda: os.path.exists(said + ".ready"), "the program")
+    return said
+
+
+def is_at(kept, said):
+    kept.restore()
+    open(said + ".go", "w").close()
+    wait_for(lambda: os.path.exists(said) or kept.supervisor.poll() is not None, "the program")
+    assert os.path.exists(said), kept.said()
+    with open(said) as file:
+        return file.read()
+
+
+def a_check_said_yes_to_a_directory_that_was_removed(pawl):
+    """And the try after the start said nothing."""
+    with Kept(pawl) as kept:
+        place = os.path.join(kept.top, "place")
+        os.mkdir(place)
+        said = goes_to(kept, place, "os.rmdir(directory)")
+        warning = f"cannot go to {place} (deleted)"
+        wait_for(lambda: warning in kept.said() and "it was removed: start" in kept.said(), "the warning")
+        assert kept.fail_power() == 0, kept.said()
+        found = kept.check()
+        assert found.returncode != 0 and warning in found.stdout and "exactly that name" in found.stdout, found
+        os.mkdir(place + " (deleted)")
+        assert kept.check().returncode == 0, kept.check()
+        assert is_at(kept, said) == place + " (deleted)"
+
+
+def a_check_asked_for_the_directory_of_a_process_that_is_not_there(pawl):
+    with Kept(pawl) as kept:
+        said = goes_to(kept, "/proc/self")
+        process = kept.process()
+        assert kept.fail_power() == 0, kept.said()
+        assert kept.check().returncode == 0, kept.check()
+        assert is_at(kept, said) == f"/proc/{process}"
+
+
+# Maps a file of its own privately, to be read; the last page lies behind its end, and most of it is a hole.
+MAPPED = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True); libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.mprotect.argtypes = libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+HOLE = 4 << 20; BYTES = HOLE + 12288
+with open("mapped", "wb") as file: file.seek(HOLE); file.write(b"A" * 5000)
+page = libc.mmap(None, BYTES, 1, 2, os.open("mapped", os.O_RDONLY), 0)
+"""
+
+
+def a_file_that_an_ordinary_user_mapped_could_not_be_made_writable(pawl):
+    """What lies behind its end alone neither.  The file keeps its hole."""
+    with Kept(pawl) as kept:
+        place = starts(kept, MAPPED, """(libc.mprotect(page + HOLE + 8192, 4096, 3), libc.mprotect(page, BYTES, 3), os.strerror(ctypes.get_errno()),
+ctypes.memset(page + HOLE, 66, 9) and ctypes.string_at(page + HOLE, 9), libc.madvise(page + HOLE, 8192, 4),
+ctypes.string_at(page + HOLE, 8192) == b'A' * 5000 + bytes(3192), os.stat("mapped").st_blocks < 100)""", **AS_NOBODY)
+        open(os.path.join(place, "go"), "w").close()
+        wait_for(lambda: os.path.exists(os.path.join(place, "said")), "the program")
+        with open(os.path.join(place, "said")) as file:
+            found = ast.literal_eval(file.read())
+        assert found[:2] == (0, 0) and found[3:] == (b"B" * 9, 0, True, True), (found, kept.said())
+
+
+def another_file_of_the_same_number_was_shown_when_a_page_was_made_writable(pawl):
+    """To an ordinary user, on another file system under the same name."""
+    with Kept(pawl) as kept:
+        mounted = os.path.join(kept.top, "mounted")
+        os.mkdir(mounted)
+        mounts = 0
+        try:
+            for text in ("its own", "another"):
+                if subprocess.run(["mount", "-t", "tmpfs", "none", mounted], capture_output=True).returncode != 0:
+                    print("skipped: nothing can be mounted here")
+                    return
+                mounts += 1
+                with open(os.path.join(mounted, "file"), "w") as file:
+                    file.write(text)
+                if mounts == 1:
+                    place = starts(kept, MAPPED + f"page = libc.mmap(None, 4096, 1, 2, os.open({file.name!r}, os.O_RDONLY), 0)\n",
+                                   "(libc.mprotect(page, 4096, 3), ctypes.get_errno(), ctypes.string_at(page, 7))", **AS_NOBODY)
+            open(os.path.join(place, "go"), "w").close()
+            wait_for(lambda: os.path.exists(os.path.join(place, "said")), "the program")
+            with open(os.path.join(place, "said")) as file:
+                assert ast.literal_eval(file.read()) == (-1, errno.EACCES, b"its own"), open(file.name).read()
+        finally:
+            for _ in range(mounts):
+                subprocess.run(["umount", "-l", mounted], check=True)
+
+
 def set_loopback(flags):
     with socket.socket() as any_one:
         fcntl.ioctl(any_one, 0x8914, struct.pack("16sH14x", b"lo", flags))  # SIOCSIFFLAGS
@@ -334,6 +437,10 @@ def main():
              a_duplicate_of_a_connection_was_a_file_of_its_own,
              a_name_that_was_only_looked_at_was_not_saved,
              a_duplicate_became_another_file_where_the_kernel_was_not_asked,
+             a_check_said_yes_to_a_directory_that_was_removed,
+             a_check_asked_for_the_directory_of_a_process_that_is_not_there,
+             a_file_that_an_ordinary_user_mapped_could_not_be_made_writable,
+             another_file_of_the_same_number_was_shown_when_a_page_was_made_writable,
              a_connection_kept_a_program_from_being_restored_without_a_loopback,
              nobody_told_of_a_loopback_that_is_down_before_there_was_a_connection,
              an_aborted_connection_came_back_as_a_new_socket,

@@ -361,9 +361,11 @@ Ran make_one_call(pid_t thread, std::uint64_t instruction, AnnexCall& call, int&
       if (found.orig_rax != call.number || found.rdi != call.arguments[0]) return Ran::failed;
       continue;
     }
-    borrowed.give_back();
     call.result = found.rax;
-    return Ran::done;
+    // Only from that stop on does the kernel make a call again that the thread was taken from.
+    const Ran left = leave_last_call(thread, patience, status);
+    if (left == Ran::done) borrowed.give_back();
+    return left;
   }
   return Ran::failed;
 }

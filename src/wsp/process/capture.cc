@@ -292,10 +292,11 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
   const user_regs_struct found = facts.registers;
   leave_sequence(number, sequence, facts.registers);
   user_regs_struct restartable = facts.registers;
-  make_restartable(restartable, false);
+  make_restartable(restartable);
   if (restartable.rax != found.rax || restartable.rip != found.rip)
     tracing::write_registers(number, restartable);
-  make_restartable(facts.registers, true);
+  make_restartable(facts.registers);
+  process.begin_wait_anew(number, facts.registers);
   facts.vector_bytes = static_cast<std::uint32_t>(thread.vectors.size());
   thread.pending = tracing::pending_signals(number, false, kPendingSignalsMax);
   if (thread.pending.size() >= kPendingSignalsMax) return too_many_signals();

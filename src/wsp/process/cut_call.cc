@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <tuple>
 
 #include "medium/descriptor.h"
 #include "tracing/process_memory.h"
@@ -18,6 +19,7 @@ namespace pawl::wsp {
 namespace {
 
 constexpr std::uint64_t kOutsideOfCalls = ~0ULL;
+constexpr std::uint64_t kNoOffset = ~0ULL;      // of pwritev2(2): as writev(2)
 constexpr std::uint64_t kInstructionBytes = 2;  // of `syscall`
 // What a stopped call returns inside of the kernel: ERESTARTSYS and its kin.
 constexpr std::int64_t kRestartMin = -516;
@@ -79,9 +81,11 @@ bool ends_when_stopped(std::uint64_t number) {
     case SYS_semop:
     case SYS_semtimedop:
     case SYS_rt_sigtimedwait:
+    case SYS_fallocate:  // on tmpfs (Linux 6.1), which takes back what it did
     // Of sockets with SO_RCVTIMEO or SO_SNDTIMEO.
     case SYS_read:
     case SYS_readv:
+    case SYS_preadv2:
     case SYS_recvfrom:
     case SYS_recvmsg:
     case SYS_recvmmsg:
@@ -90,13 +94,29 @@ bool ends_when_stopped(std::uint64_t number) {
     case SYS_connect:
     case SYS_write:
     case SYS_writev:
+    case SYS_pwritev2:
     case SYS_sendto:
     case SYS_sendmsg:
     case SYS_sendmmsg:
+    case SYS_sendfile:
+    case SYS_splice:
       return true;
     default:
       return false;
   }
+}
+
+bool waits_by_block(const tracing::Registers& registers) {
+  return static_cast<std::int64_t>(registers.orig_rax) >= 0 &&
+         static_cast<std::int64_t>(registers.rax) == kRestartByBlock;
+}
+
+// The kernel leaves them as they were, but for the call's number.
+bool is_at_same_call(const tracing::Registers& one, const tracing::Registers& other) {
+  const auto known = [](const tracing::Registers& at) {
+    return std::tie(at.rip, at.rsp, at.rdi, at.rsi, at.rdx, at.r10, at.r8, at.r9);
+  };
+  return known(one) == known(other);
 }
 
 // With those flags the kernel takes no more than one packet, or a byte.
@@ -110,14 +130,21 @@ bool sends_copies(std::uint64_t flags) { return (flags & MSG_ZEROCOPY) == 0; }
 
 }  // namespace
 
-void make_restartable(tracing::Registers& registers, bool in_new_process) {
+void make_restartable(tracing::Registers& registers) {
   if (static_cast<std::int64_t>(registers.orig_rax) < 0) return;
-  const auto result = static_cast<std::int64_t>(registers.rax);
-  if (result == -EINTR && ends_when_stopped(registers.orig_rax))
+  if (static_cast<std::int64_t>(registers.rax) == -EINTR && ends_when_stopped(registers.orig_rax))
     registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
-  // What the kernel noted of a timeout is not known in a new process: it begins anew.
-  if (in_new_process && result == kRestartByBlock)
-    registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
+}
+
+void NotedWait::note(const tracing::Registers& at_stop) {
+  if (waits_by_block(at_stop) && at_stop.orig_rax != SYS_restart_syscall) call_ = at_stop;
+}
+
+void NotedWait::begin_anew(tracing::Registers& registers) const {
+  if (!waits_by_block(registers)) return;
+  if (registers.orig_rax == SYS_restart_syscall && call_ && is_at_same_call(*call_, registers))
+    registers.orig_rax = call_->orig_rax;
+  registers.rax = static_cast<std::uint64_t>(kRestartIfNoHandler);
 }
 
 bool may_be_ended(const tracing::Registers& registers) {
@@ -153,6 +180,8 @@ bool CutCall::read_call(pid_t process) {
       pieces_ = {{0, call.r10}};
       return true;
     case SYS_writev:
+    case SYS_pwritev2:
+      if (call.orig_rax == SYS_pwritev2 && (call.r10 != kNoOffset || call.r9 != 0)) return false;
       call_.orig_rax = SYS_write;
       return read_vector(process, call.rsi, call.rdx);
     case SYS_sendmsg:

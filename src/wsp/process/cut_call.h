@@ -15,7 +15,19 @@ namespace pawl::wsp {
 
 // Of a call that ends with EINTR when a thread is only stopped: the kernel decides, when the thread
 // goes on, whether it is made again or a handler of a pending signal ends it.
-void make_restartable(tracing::Registers& registers, bool in_new_process);
+void make_restartable(tracing::Registers& registers);
+
+// A wait with a timeout goes on by restart_syscall(2) when the thread was stopped, for what is left
+// of the timeout, and the kernel does not tell any more what it was: it is noted at each stop.
+class NotedWait {
+ public:
+  void note(const tracing::Registers& at_stop);
+  // What a new process, where nothing is left to go on with, is to make again: the call itself.
+  void begin_anew(tracing::Registers& registers) const;
+
+ private:
+  std::optional<tracing::Registers> call_;
+};
 
 // Whether a call has just returned what a stop may have made of it.
 bool may_be_ended(const tracing::Registers& registers);

@@ -80,6 +80,36 @@ Result<std::shared_ptr<const Descriptor>> open_again(pid_t thread, const Origin&
   return std::shared_ptr<const Descriptor>(std::move(file));
 }
 
+// Whether the kernel calls the file what it calls that of the line, by device and inode, which are
+// not those of stat(2) on all file systems.
+bool is_mapped_as(const Descriptor& file, const MemoryArea& line) {
+  void* const mapped = ::mmap(nullptr, kPageBytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (mapped == MAP_FAILED) return false;
+  const auto start = reinterpret_cast<std::uint64_t>(mapped);
+  bool is_same = false;
+  visit_memory_areas(kOwnMemoryAreas, [&](const MemoryArea& own) {
+    if (own.end <= start) return true;
+    is_same = own.start <= start && own.device == line.device && own.inode == line.inode;
+    return false;
+  });
+  ::munmap(mapped, kPageBytes);
+  return is_same;
+}
+
+// The file that the program has mapped there: the mapped one itself, which takes capabilities, or
+// by its name with the program's rights.  Invalid where neither can be had.
+Descriptor open_mapped_file(pid_t thread, const MemoryArea& line) {
+  Descriptor mapped(
+      ::open(fmt::format("/proc/{}/map_files/{:x}-{:x}", thread, line.start, line.end).c_str(),
+             O_RDONLY | O_CLOEXEC));
+  if (mapped.valid()) return mapped;
+  const Result<ProgramRights> rights = ProgramRights::take(thread);
+  if (!rights.ok()) return {};
+  Descriptor named(::open(line.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!named.valid() || !is_mapped_as(named, line)) return {};
+  return named;
+}
+
 // As far as the file has bytes for it.
 std::uint64_t bytes_within(const Descriptor& file, std::uint64_t offset, std::uint64_t bytes) {
   struct stat facts{};
@@ -602,9 +632,7 @@ CallDecision MemoryCalls::protect(pid_t thread, const tracing::Registers& call,
     if (line.is_shared || line.is_kernels())
       return refuse(EACCES, fmt::format("mprotect: {} cannot be made writable", line.name));
     // A file's private pages that were only read so far: from here on they are memory.
-    const Descriptor file(
-        ::open(fmt::format("/proc/{}/map_files/{:x}-{:x}", thread, line.start, line.end).c_str(),
-               O_RDONLY | O_CLOEXEC));
+    const Descriptor file = open_mapped_file(thread, line);
     if (!file.valid() || !list.has_room() || origins_.is_full())
       return refuse(EACCES, "mprotect: cannot read " + line.name + " to make it writable");
     const std::uint64_t offset = line.offset + (start - line.start);

@@ -221,6 +221,7 @@ void Process::take(pid_t thread, int status) {
 void Process::deliver(pid_t thread, int signal) {
   tracing::Registers found{};
   const bool is_read = tracing::read_registers(thread, found);
+  threads_[thread].wait.note(found);
   const bool ended_call = threads_[thread].cut || may_be_ended(found);
   if (!is_read || !ended_call || !is_ignored(thread, signal)) {
     end_cut_call(thread);
@@ -228,13 +229,15 @@ void Process::deliver(pid_t thread, int signal) {
     tracing::Registers registers = found;
     complete_cut_call(thread, registers);
     registers = found;
-    make_restartable(registers, false);
+    make_restartable(registers);
     if (registers.rax != found.rax) tracing::write_registers(thread, registers);
   }
   go_on(thread, signal);
 }
 
 void Process::take_stop(pid_t thread) {
+  tracing::Registers found{};
+  if (tracing::read_registers(thread, found)) threads_[thread].wait.note(found);
   if (is_stopping_) {
     threads_[thread].is_stopped = true;
     return;
@@ -359,6 +362,11 @@ void Process::complete_cut_call(pid_t thread, tracing::Registers& registers) {
     tracing::write_registers(thread, cut->next());
   }
   registers = cut->ended();
+}
+
+void Process::begin_wait_anew(pid_t thread, tracing::Registers& registers) const {
+  if (const auto found = threads_.find(thread); found != threads_.end())
+    found->second.wait.begin_anew(registers);
 }
 
 // Where a call for the rest begins, or ends.

@@ -91,6 +91,8 @@ class Process {
   // Of a stopped thread whose call was cut by that: it makes the rest of it when it goes on;
   // without that the program finds what this puts into `registers`.
   void complete_cut_call(pid_t thread, tracing::Registers& registers);
+  // Of a stopped thread that waits with a timeout: what it does in a new process.
+  void begin_wait_anew(pid_t thread, tracing::Registers& registers) const;
 
   // Of the process and all that it has; returns when it is gone, or does not go within some
   // seconds.
@@ -101,6 +103,7 @@ class Process {
     bool is_stopped = false;
     std::optional<RunningCall> running;
     std::optional<CutCall> cut;
+    NotedWait wait;
   };
 
   void take(pid_t thread, int status);

@@ -17,9 +17,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <set>
 #include <span>
 
 #include "medium/descriptor.h"
@@ -27,6 +29,7 @@
 #include "tracing/thread.h"
 #include "wsp/process/capabilities.h"
 #include "wsp/process/capture.h"
+#include "wsp/process/directory_check.h"
 #include "wsp/process/ended_connection.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/image.h"
@@ -56,7 +59,8 @@ constexpr std::uint64_t kSetBytes = 8;
 constexpr std::uint64_t kSetWriteExecute = 65;  // PR_SET_MDWE, which Debian 12 does not name
 constexpr std::uint64_t kUnregister = 1;        // RSEQ_FLAG_UNREGISTER
 constexpr std::size_t kErrorBytesMax = 4096;
-constexpr std::size_t kCredentialBytesMax = 256;  // of the list, besides the groups
+constexpr std::chrono::seconds kCheckedDirectoryMax{60};  // a server may have to wake up
+constexpr std::size_t kCredentialBytesMax = 256;          // of the list, besides the groups
 
 // As clone3(2) takes it.
 struct CloneArguments {
@@ -79,15 +83,23 @@ std::map<std::string, MappedFile> number_files(const SavedProcess& saved, SpareN
   return files;
 }
 
+Result<Descriptor> open_mapped(const std::string& name, const FileProof& had,
+                               const SavedProcess& saved) {
+  const bool same_boot = is_of_this_boot(saved.system);
+  const Result<Descriptor> found = find_file(name, had, same_boot);
+  if (!found.ok()) return found.status();
+  return open_found(found.value(), name, had, O_RDONLY, saved, same_boot);
+}
+
 Status check_files(const SavedProcess& saved) {
+  std::set<std::string> checked;
   for (const SavedMapping& mapping : saved.mappings) {
-    if (mapping.facts.is_memory != 0) continue;
+    if (mapping.facts.is_memory != 0 || !checked.insert(mapping.name).second) continue;
     struct stat file{};
-    const Result<Descriptor> found =
-        find_file(mapping.name, proof_of(mapping.facts), is_of_this_boot(saved.system));
+    const Result<Descriptor> found = open_mapped(mapping.name, proof_of(mapping.facts), saved);
     if (!found.ok() && found.status().error_number() != ESTALE)
-      return FailedCall{found.status().error_number(),
-                        "the program had " + mapping.name + " mapped"};
+      return found.status().with_text("of a file that the program had mapped: " +
+                                      found.status().text());
     const bool is_same = found.ok() && ::fstat(found.value().get(), &file) == 0;
     const std::int64_t changed = file.st_mtim.tv_sec * 1'000'000'000 + file.st_mtim.tv_nsec;
     if (!is_same || static_cast<std::uint64_t>(file.st_size) != mapping.facts.file_bytes ||
@@ -214,7 +226,7 @@ class Become {
     std::vector<int> kept{told_, list};
     for (const auto& [name, file] : files_) {
       // Nothing else is open by then, which may have the number.
-      Result<Descriptor> opened = open_mapped(name, file.had);
+      Result<Descriptor> opened = open_mapped(name, file.had, saved_);
       if (!opened.ok()) return opened.status();
       if (!move_descriptor(opened.value().release(), file.number, false))
         return FailedCall{errno, "cannot open " + name};
@@ -232,13 +244,6 @@ class Become {
       return FailedCall{error_number, "the kernel refuses a seccomp filter"};
     ::close(told_);
     return {};
-  }
-
-  Result<Descriptor> open_mapped(const std::string& name, const FileProof& had) const {
-    const bool same_boot = is_of_this_boot(saved_.system);
-    const Result<Descriptor> found = find_file(name, had, same_boot);
-    if (!found.ok()) return found.status();
-    return open_found(found.value(), name, had, O_RDONLY, saved_, same_boot);
   }
 
   Status raise_limit() const {
@@ -799,6 +804,7 @@ Result<SavedProcess> read_restorable(const KeptMemory& memory) {
   Result<SavedProcess> saved = read_saved(memory);
   if (!saved.ok()) return saved;
   PAWL_TRY(check_system(saved.value()));
+  PAWL_TRY(check_directory(saved.value(), kCheckedDirectoryMax));
   PAWL_TRY(check_files(saved.value()));
   PAWL_TRY(check_descriptors(saved.value()));
   PAWL_TRY(check_watched_streams(saved.value()));

@@ -49,6 +49,13 @@ static ssize_t write_pieces(int descriptor, char* bytes) {
   return writev(descriptor, pieces, kPieces);
 }
 
+static ssize_t write_pieces_with_flags(int descriptor, char* bytes) {
+  struct iovec pieces[kPieces];
+  (void)bytes;
+  in_pieces(sent, kBytes, pieces);
+  return pwritev2(descriptor, pieces, kPieces, -1, 0);
+}
+
 static ssize_t send_all(int descriptor, char* bytes) {
   (void)bytes;
   return send(descriptor, sent, kBytes, MSG_NOSIGNAL);
@@ -142,6 +149,7 @@ static ssize_t send_messages(int descriptor, char* bytes) {
 // Which wait already, with a part, when the test has the program stopped.
 static struct Call writes[] = {{.make = write_all},
                                {.make = write_pieces},
+                               {.make = write_pieces_with_flags},
                                {.make = send_file},
                                {.make = send_all},
                                {.make = send_pieces}};
