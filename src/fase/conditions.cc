@@ -71,27 +71,6 @@ bool leave_before_wait(Thread& thread, void* mutex, std::uint64_t held) {
   return true;
 }
 
-// When the wait ends the mutex is held again, in a FASE that has stored nothing.  That is so, too,
-// where it ends because the thread is cancelled: the program's cleanup handlers run with the mutex
-// held, as POSIX has it, and may release it as any function may that is called with it.
-class HeldAgain {
- public:
-  // Retakes the mutex as well, unless it is null.
-  HeldAgain(Thread& thread, std::uint64_t held, void* mutex)
-      : thread_(thread), held_(held), mutex_(mutex) {}
-  ~HeldAgain() {
-    if (mutex_ != nullptr) retake_mutex(thread_, mutex_);
-    thread_.add_lock(held_);
-  }
-  HeldAgain(const HeldAgain&) = delete;
-  HeldAgain& operator=(const HeldAgain&) = delete;
-
- private:
-  Thread& thread_;
-  const std::uint64_t held_;
-  void* const mutex_;
-};
-
 // In the C library, with a mutex of its own.
 int really_wait(void* condition, void* mutex, const std::optional<Until>& until) {
   auto* const real = static_cast<pthread_cond_t*>(condition);
@@ -131,8 +110,14 @@ int wait(void* condition, void* mutex, std::optional<Until> until) {
   if (!is_ours) {
     thread.remove_lock(held, {}, nullptr);
     if (leave_before_wait(thread, mutex, held)) return 0;
-    const HeldAgain held_again(thread, held, nullptr);
-    return really_wait(condition, mutex, until);
+    // No cancellation point, as a wait in the file is none: the compiler lets no section be left by
+    // unwinding, so that the cleanup of the function that waits would be skipped.
+    int cancel_state = PTHREAD_CANCEL_ENABLE;
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    const int outcome = really_wait(condition, mutex, until);
+    thread.add_lock(held);
+    ::pthread_setcancelstate(cancel_state, nullptr);
+    return outcome;
   }
   auto* const words = static_cast<WordCondition*>(condition);
   if (until && until->clock == kOfCondition) until->clock = words->clock();
@@ -142,8 +127,10 @@ int wait(void* condition, void* mutex, std::optional<Until> until) {
   if (leave_before_wait(thread, mutex, held)) return 0;
   const std::uint32_t begun = words->begin_wait(run);
   release_mutex(thread, mutex);
-  const HeldAgain held_again(thread, held, mutex);
-  return words->wait(run, begun, until);
+  const int outcome = words->wait(run, begun, until);
+  retake_mutex(thread, mutex);
+  thread.add_lock(held);
+  return outcome;
 }
 
 int wake(void* condition, bool all) {

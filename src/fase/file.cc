@@ -294,8 +294,8 @@ Status File::map(std::uint64_t address, std::uint64_t size_bytes) {
   PAWL_ASSERT(at == wanted);
   header_ = static_cast<Header*>(at);
   mapped_bytes_ = size_bytes;
-  if (::munlock(at, size_bytes) != 0 ||
-      memory::protect(at, size_bytes, PROT_READ | PROT_WRITE) != 0)
+  ::munlock(at, size_bytes);  // which a sandbox may refuse: only then is it filled
+  if (memory::protect(at, size_bytes, PROT_READ | PROT_WRITE) != 0)
     return FailedCall{errno, "cannot map " + path()};
   // A dump of the process's memory would be as large as the file.  A forked child has no part in
   // it: what it stored would be in the file.
@@ -306,12 +306,13 @@ Status File::map(std::uint64_t address, std::uint64_t size_bytes) {
 }
 
 Status File::take_space(std::uint64_t offset, std::uint64_t size_bytes) {
-  PAWL_TRY(base_.reserve(offset, size_bytes));
+  PAWL_TRY(base_.reserve_for_stores(offset, size_bytes));
   return is_persistent_ ? base_.flush() : Status{};
 }
 
 // A copy has holes where nothing was stored yet, or shares its blocks with what it is a copy of: to
-// store there takes space, and where there is none the kernel ends the process (SIGBUS).
+// store there takes space, and where there is none the kernel ends the process (SIGBUS).  That is
+// left to happen where space cannot be asked for.
 Status File::take_space_again(std::uint64_t size_bytes) {
   AreaHeader heap{};
   PAWL_TRY(base_.read(kHeapOffset, std::as_writable_bytes(std::span(&heap, 1))));
@@ -320,11 +321,17 @@ Status File::take_space_again(std::uint64_t size_bytes) {
   std::uint64_t bytes = kSchemeLogsOffset;
   for (const ChunkTable::Space& space : spaces.value()) bytes += space.size_bytes;
   if (has_just(base_.descriptor(), bytes)) return {};
-  // Where no block is overwritten in place, there is room for what is stored before anything else.
-  PAWL_TRY(base_.check_overwrite(kSchemeLogsOffset));
-  PAWL_TRY(base_.reserve_holes(0, kSchemeLogsOffset));
-  for (const ChunkTable::Space& space : spaces.value())
-    PAWL_TRY(base_.reserve_holes(kHeapOffset + space.offset, space.size_bytes));
+  const auto reserve = [&]() -> Status {
+    // Where no block is overwritten in place, there is room for what is stored first.
+    PAWL_TRY(base_.check_overwrite(kSchemeLogsOffset));
+    PAWL_TRY(base_.reserve_holes(0, kSchemeLogsOffset));
+    for (const ChunkTable::Space& space : spaces.value())
+      PAWL_TRY(base_.reserve_holes(kHeapOffset + space.offset, space.size_bytes));
+    return {};
+  };
+  Status reserved = reserve();
+  const int failure = reserved.error_number();
+  if (is_want_of_space(failure) || failure == EIO) return reserved;
   return is_persistent_ ? base_.flush() : Status{};
 }
 

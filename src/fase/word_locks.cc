@@ -1,7 +1,6 @@
 #include "fase/word_locks.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -28,17 +27,6 @@ int futex_wait(const void* word, std::uint32_t value, const std::optional<Until>
       ::syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | clock, value,
                 until ? &until->time : nullptr, nullptr, FUTEX_BITSET_MATCH_ANY);
   return done != 0 && (errno == ETIMEDOUT || errno == EINVAL) ? errno : 0;
-}
-
-// The same, and a thread that is cancelled is so here: asleep in the kernel it is only reached
-// while it may be cancelled at any instruction.  So nothing here has to be cleaned up.
-int futex_wait_or_be_cancelled(const void* word, std::uint32_t value,
-                               const std::optional<Until>& until) {
-  int type = PTHREAD_CANCEL_DEFERRED;
-  ::pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-  const int outcome = futex_wait(word, value, until);
-  ::pthread_setcanceltype(type, nullptr);
-  return outcome;
 }
 
 void futex_wake(const void* word, int count) {
@@ -188,18 +176,8 @@ std::uint32_t WordCondition::begin_wait(std::uint32_t run) {
 }
 
 int WordCondition::wait(std::uint32_t run, std::uint32_t begun, const std::optional<Until>& until) {
-  // However it ends.  A thread that is cancelled must have taken no signal that another waits for.
-  struct Waiter {
-    WordCondition& condition;
-    const std::uint32_t run;
-    bool is_cancelled = true;
-    ~Waiter() {
-      condition.change_waiters(run, -1);
-      if (is_cancelled) condition.wake(run, false);
-    }
-  } waiter{*this, run};
-  const int outcome = futex_wait_or_be_cancelled(&signals_, begun, until);
-  waiter.is_cancelled = false;
+  const int outcome = futex_wait(&signals_, begun, until);
+  change_waiters(run, -1);
   return outcome;
 }
 

@@ -68,7 +68,7 @@ class WordReadWriteLock {
 class WordCondition {
  public:
   // Between begin_wait(), with the mutex held, and wait() the mutex is released.  Returns 0, also
-  // when nobody signalled, ETIMEDOUT or EINVAL.  wait() is a cancellation point.
+  // when nobody signalled, ETIMEDOUT or EINVAL.
   std::uint32_t begin_wait(std::uint32_t run);
   int wait(std::uint32_t run, std::uint32_t begun, const std::optional<Until>& until);
   void wake(std::uint32_t run, bool all);

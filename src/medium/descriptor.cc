@@ -113,6 +113,21 @@ Status cannot_reserve(int error_number, std::uint64_t length, const std::string&
   if (!is_want_of_space(error_number)) return failed;
   return Status(failed).with_text(failed.text() + ". Free some space and try again");
 }
+
+// NFS, and servers of FUSE, may know no mode but that which lengthens the file: within its length
+// that does the same.
+int take_space(int descriptor, std::uint64_t offset, std::uint64_t length) {
+  const auto take = [&](int mode) {
+    return ::fallocate(descriptor, mode, static_cast<off_t>(offset), static_cast<off_t>(length));
+  };
+  if (take(FALLOC_FL_KEEP_SIZE) == 0) return 0;
+  if (errno != EOPNOTSUPP) return -1;
+  struct stat file{};
+  const bool is_within = ::fstat(descriptor, &file) == 0 &&
+                         offset + length <= static_cast<std::uint64_t>(file.st_size);
+  errno = EOPNOTSUPP;
+  return is_within ? take(0) : -1;
+}
 }  // namespace
 
 OpenFile OpenFile::of(int number) {
@@ -388,16 +403,19 @@ Status DescriptorFile::check_space(std::uint64_t offset, std::uint64_t length) {
 }
 
 Status DescriptorFile::reserve(std::uint64_t offset, std::uint64_t length) {
-  PAWL_TRY(check_open());
-  PAWL_TRY(check_space(offset, length));
   // The kernel gives space past the limit, and refuses the write that needs it.
   if (const std::uint64_t limit = file_size_limit(); offset + length > limit)
     return FailedCall{EFBIG,
                       "cannot reserve space for " + path_ + " past " + std::to_string(limit) +
                           " bytes (RLIMIT_FSIZE)",
                       PAWL_ERROR_FILE_SIZE_LIMIT};
-  while (::fallocate(descriptor_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-                     static_cast<off_t>(length)) != 0) {
+  return reserve_for_stores(offset, length);
+}
+
+Status DescriptorFile::reserve_for_stores(std::uint64_t offset, std::uint64_t length) {
+  PAWL_TRY(check_open());
+  PAWL_TRY(check_space(offset, length));
+  while (take_space(descriptor_.get(), offset, length) != 0) {
     if (errno == EINTR) continue;
     return cannot_reserve(errno, length, path_);
   }
@@ -416,12 +434,12 @@ Status DescriptorFile::reserve_holes(std::uint64_t offset, std::uint64_t length)
           if (extent.start > hole) holes.push_back({.start = hole, .end = extent.start});
           hole = std::max(hole, extent.end);
         });
-    if (looked_to.status().error_number() == EOPNOTSUPP) return reserve(offset, length);
+    if (looked_to.status().error_number() == EOPNOTSUPP) return reserve_for_stores(offset, length);
     if (!looked_to.ok()) return looked_to.status();
     at = looked_to.value();
     if (at == end && hole < end) holes.push_back({.start = hole, .end = end});
     for (const Extent& missing : holes)
-      PAWL_TRY(reserve(missing.start, missing.end - missing.start));
+      PAWL_TRY(reserve_for_stores(missing.start, missing.end - missing.start));
   }
   return shared_.unshare(descriptor_.get(), path_, offset, end);
 }

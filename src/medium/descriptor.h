@@ -131,7 +131,10 @@ class DescriptorFile final : public MediumFile {
     return shared_.check_overwrite(descriptor_.get(), path_, bytes);
   }
   std::uint64_t free_bytes() override;
-  // As reserve(), of what may have its space already: asks for that which is missing.
+  // As reserve(), within the file's length, of what is only stored to through a mapping: there
+  // RLIMIT_FSIZE bounds nothing.
+  Status reserve_for_stores(std::uint64_t offset, std::uint64_t length);
+  // The same, of what may have its space already: asks for that which is missing.
   Status reserve_holes(std::uint64_t offset, std::uint64_t length);
   Result<std::uint64_t> written_prefix_bytes() override;
   Result<std::uint64_t> allocated_prefix_bytes() override;

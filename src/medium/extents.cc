@@ -28,7 +28,8 @@ Result<std::uint64_t> visit_extents(int descriptor, const std::string& path, std
   answer->fm_extent_count = kExtentsAtATime;
   while (::ioctl(descriptor, FS_IOC_FIEMAP, answer) != 0) {
     if (errno == EINTR) continue;
-    const bool cannot_tell = errno == EOPNOTSUPP || errno == ENOTTY || errno == EINVAL;
+    const bool is_unknown = errno == EOPNOTSUPP || errno == ENOTTY || errno == EINVAL;
+    const bool cannot_tell = is_unknown || errno == ENOSYS || errno == EPERM;  // of a sandbox
     return FailedCall{cannot_tell ? EOPNOTSUPP : errno, "cannot find the blocks of " + path};
   }
   const std::size_t count = std::min<std::size_t>(answer->fm_mapped_extents, kExtentsAtATime);

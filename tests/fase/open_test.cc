@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -26,6 +29,7 @@
 #include "medium/descriptor.h"
 #include "pawl/pawl.h"
 #include "support/loop_file_system.h"
+#include "support/refused_calls.h"
 
 namespace pawl {
 namespace {
@@ -581,6 +585,52 @@ TEST(FaseOpenOnAFullDisk, ACopyThatSharesItsBlocksEndedItsProgram) {
   const test::LoopFileSystem disk("xfs", std::uint64_t{320} << 20);
   if (!disk.is_mounted()) GTEST_SKIP() << "to mount takes root, and the tools of XFS";
   expect_a_copy_is_refused_on_a_full_disk(disk, "cp --reflink=always");
+}
+
+// As NFS, and many a server of FUSE.
+TEST_F(FaseOpen, WhereSpaceIsOnlyGivenByModeZeroNoFileCouldBeMade) {
+  EXPECT_EQ(run_in_child([this] {
+              if (!test::refuse_calls({{SYS_fallocate, EOPNOTSUPP, FALLOC_FL_KEEP_SIZE}})) return;
+              pawl_fase* const fase = open();
+              ASSERT_NE(fase, nullptr) << pawl_last_error();
+              EXPECT_NE(pawl_fase_malloc(fase, kSizeBytes / 2), nullptr) << pawl_last_error();
+              EXPECT_EQ(pawl_fase_close(fase), 0);
+            }),
+            0);
+}
+
+TEST_F(FaseOpen, WhereSpaceCannotBeAskedForAFileCouldNotBeOpenedAgain) {
+  open_and([](pawl_fase* fase) { EXPECT_NE(pawl_fase_malloc(fase, 100), nullptr); });
+  const std::string sparse = directory_ / "sparse";
+  ASSERT_EQ(std::system(("cp --sparse=always " + path_ + " " + sparse).c_str()), 0);
+  ASSERT_EQ(::rename(sparse.c_str(), path_.c_str()), 0);
+  const auto expect_opens = [this] {
+    pawl_fase* const fase = open();
+    ASSERT_NE(fase, nullptr) << pawl_last_error();
+    EXPECT_EQ(pawl_fase_close(fase), 0);
+  };
+  for (const test::RefusedCall& refused :
+       {test::RefusedCall{SYS_fallocate, EOPNOTSUPP}, test::RefusedCall{SYS_munlock, EPERM},
+        test::RefusedCall{SYS_ioctl, EPERM, FS_IOC_FIEMAP}}) {
+    EXPECT_EQ(run_in_child([&] {
+                if (test::refuse_calls({refused})) expect_opens();
+              }),
+              0);
+  }
+}
+
+// Stores through a mapping know no limit.
+TEST_F(FaseOpen, AFilePastTheLimitOfFilesCouldNotBeOpenedAgain) {
+  open_and([](pawl_fase*) {});
+  EXPECT_EQ(run_in_child([this] {
+              const struct rlimit limit{4096, 4096};
+              ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+              pawl_fase* const fase = open();
+              ASSERT_NE(fase, nullptr) << pawl_last_error();
+              EXPECT_NE(pawl_fase_malloc(fase, kSizeBytes / 2), nullptr) << pawl_last_error();
+              EXPECT_EQ(pawl_fase_close(fase), 0);
+            }),
+            0);
 }
 
 TEST_F(FaseOpen, LockingAllMemoryToComeFilledTheFile) {
