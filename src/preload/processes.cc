@@ -32,6 +32,7 @@
 #include "mapping/border.h"
 #include "mapping/memory_calls.h"
 #include "medium/fork_guard.h"
+#include "medium/own_threads.h"
 #include "preload/asynchronous.h"
 #include "preload/group.h"
 #include "preload/inside.h"
@@ -67,8 +68,6 @@ std::span<TrackedFilePointer> files_of_fork() {
 __attribute__((tls_model("initial-exec"))) thread_local HeldForFork* held_for_fork = nullptr;
 alignas(HeldForFork) __attribute__((tls_model("initial-exec"))) thread_local std::byte
     memory_of_held[sizeof(HeldForFork)];
-
-std::atomic<int> own_threads{0};
 
 void before_fork() {
   if (!in_own_process()) return;
@@ -120,7 +119,6 @@ void watch_stores_of_child(const TrackedFile& file) {
 void after_fork_in_child() {
   if (held_for_fork == nullptr) return;
   forget_group_in_child();
-  own_threads.store(0);
   adopt_process();
   const Status watched = at_border([]() -> Status {
     forget_all_own();
@@ -344,20 +342,14 @@ void* run_inside(void* argument) {
   stay_inside();
   const ThreadStart start = *static_cast<ThreadStart*>(argument);
   delete static_cast<ThreadStart*>(argument);
-  void* const result = start.routine(start.argument);
-  own_threads.fetch_sub(1);
-  return result;
+  return start.routine(start.argument);
 }
 
 }  // namespace
 
-// Where it cannot be found out it has some.  A thread of Pawl's that ends just now counts as one.
 bool program_has_other_threads() {
-  constexpr long kLinksOfNoThread = 2;  // of a directory that has one for each thread
-  struct stat tasks{};
-  if (real().stat("/proc/self/task", &tasks) != 0) return true;
-  const auto others = static_cast<long>(tasks.st_nlink) - kLinksOfNoThread - 1;
-  return others > own_threads.load();
+  const Inside working;
+  return has_other_threads();
 }
 
 PAWL_INTERPOSE void _exit(int status) {
@@ -453,12 +445,8 @@ PAWL_INTERPOSE int pthread_create(pthread_t* thread, const pthread_attr_t* attri
   if (!inside()) PAWL_RETURN(real().pthread_create(thread, attributes, routine, argument));
   auto* const start = new (std::nothrow) ThreadStart{routine, argument};
   if (start == nullptr) PAWL_RETURN(EAGAIN);
-  own_threads.fetch_add(1);
   const int outcome = real().pthread_create(thread, attributes, run_inside, start);
-  if (outcome != 0) {
-    own_threads.fetch_sub(1);
-    delete start;
-  }
+  if (outcome != 0) delete start;
   PAWL_RETURN(outcome);
 }
 
