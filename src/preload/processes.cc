@@ -135,6 +135,8 @@ void after_fork_in_child() {
 
 // Nobody else can tell the program's parent that stores are lost: EX_IOERR of sysexits.h.
 constexpr int kStoresAreLost = 74;
+// As of a program whose libraries cannot be loaded.
+constexpr int kCannotBegin = 127;
 
 std::atomic<bool> are_stores_lost{false};
 
@@ -175,7 +177,7 @@ void use_the_allocator() {
 // The first constructor of all (-z initfirst): libraries that the program is linked with map files
 // in theirs, and register fork handlers.  These run before the ones here then, and may wait for
 // threads that are in a call on Pawl, and make such calls.
-__attribute__((constructor)) void begin() {
+__attribute__((constructor)) void begin() try {
   use_the_allocator();
   real();
   adopt_standard_error();
@@ -203,6 +205,9 @@ __attribute__((constructor)) void begin() {
   // Registered before any of the program's, so run after all of them.
   at_quick_exit(finish_quickly);
   on_exit(finish_with_status, nullptr);
+} catch (const std::bad_alloc&) {
+  say("begin", "no memory to begin: the program was not started; free some and start it again");
+  real()._exit(kCannotBegin);
 }
 
 // Runs after the program's own exit handlers.  Destructors of libraries that come later still
