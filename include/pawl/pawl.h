@@ -102,8 +102,8 @@ struct pawl_options {
   int apply;
   /* Committed pages that may wait for async apply.  PAWL_APPLY_THRESHOLD; default 4096. */
   uint32_t apply_threshold_pages;
-  /* Private memory above which a commit of the whole mapping drops clean pages.  PAWL_RESIDENT_MAX;
-   * default a quarter of RAM. */
+  /* Private memory above which a commit of the whole mapping drops clean pages, unless the program
+   * has other threads.  PAWL_RESIDENT_MAX; default a quarter of RAM. */
   uint64_t resident_bytes_max;
   /* Microseconds for which a commit that waits for the device keeps an otherwise idle processor
    * awake, by a thread of the lowest priority, when there are many in close succession.

@@ -13,6 +13,8 @@
 #include "mapping/power.h"
 #include "medium/idle_poll.h"
 #include "medium/law.h"
+#include "medium/own_threads.h"
+#include "medium/quiet_thread.h"
 
 namespace pawl {
 namespace {
@@ -536,15 +538,23 @@ void Mapping::Implementation::shrink_journal() {
 }
 
 // After a commit of the whole window its private pages equal the base once that is applied: they
-// can be given back, and are read from the page cache when next touched.
+// can be given back, and are read from the page cache when next touched.  Not beside other threads:
+// the kernel has no call that drops a page only if nobody has stored to it, and between the look
+// and the drop a store would be lost.
 Status Mapping::Implementation::bound_memory() {
   if (private_pages_ * kPageBytes <= options_.resident_bytes_max) return {};
+  if (has_other_threads()) {
+    private_pages_ = 0;  // not each commit is to try
+    return {};
+  }
   // What is not durable cannot be applied.  With on-fail, and with MS_ASYNC, something is queued
   // nearly always: to wait for the first moment without would be to have no bound.
   if (!batches_.wait().ok() || !settle_in_place().ok()) return {};
   if (!note(checkpointer_.apply_now()).ok()) return {};
   if (image_.waiting_pages() > 0 || size_is_pending() || !outside_.empty()) return {};
-  // A thread that stores during the commit breaks its contract; its store is not dropped for that.
+  // Nor does a signal handler of the program's run now, which could also have started a thread.
+  const QuietSection quiet;
+  if (has_other_threads()) return {};
   TakenPages late;
   if (!note(take_pages(view_.first_page(), view_.accessible_end_page(), late)).ok()) return {};
   if (!late.empty()) {
@@ -553,7 +563,7 @@ Status Mapping::Implementation::bound_memory() {
   }
   const Status shown = view_.show_base();
   if (shown.ok()) pages_dropped_ += private_pages_;
-  private_pages_ = 0;  // also where they could not be given back: not each commit is to try
+  private_pages_ = 0;  // also where they could not be given back
   return shown.error_number() == EIO ? shown : Status{};
 }
 

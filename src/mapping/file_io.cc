@@ -123,7 +123,7 @@ Status Mapping::Implementation::truncate_locked(std::uint64_t size_bytes) {
     lowest_size_ = std::min(lowest_size_, size_bytes);
     const std::uint64_t end_page = round_up(size_bytes, kPageBytes) / kPageBytes;
     outside_.erase(outside_.lower_bound(end_page), outside_.end());
-    [[maybe_unused]] const PageRuns gone = pending_.take(end_page, ~std::uint64_t{0});
+    pending_.drop(end_page, ~std::uint64_t{0});  // takes no memory
   }
   size_ = size_bytes;
   return {};
@@ -157,28 +157,44 @@ Status Mapping::Implementation::write_locked(std::uint64_t offset,
   if (offset > size_bytes_max() - from.size())
     return Status::failure(EFBIG, PAWL_ERROR_TOO_LARGE,
                            "a write to " + medium_->path() + " ends past what a file can hold");
-  if (offset + from.size() > size_) PAWL_TRY(truncate_locked(offset + from.size()));
-  for (std::size_t done = 0; done < from.size();) {
-    const std::uint64_t page = (offset + done) / kPageBytes;
-    const std::size_t in_page = (offset + done) % kPageBytes;
-    std::size_t piece = std::min(from.size() - done, kPageBytes - in_page);
+  const std::uint64_t end = offset + from.size();
+  PAWL_TRY(have_outside(offset / kPageBytes, round_up(end, kPageBytes) / kPageBytes));
+  const std::uint64_t size_before = size_;
+  if (end > size_) PAWL_TRY(truncate_locked(end));
+  const Status put = put_locked(offset, from);
+  if (!put.ok() && size_ > size_before) {
+    [[maybe_unused]] const Status cut = truncate_locked(size_before);
+  }
+  return put;
+}
+
+// Buffers for the pages that lie outside of the window: all, or none.
+Status Mapping::Implementation::have_outside(std::uint64_t first_page, std::uint64_t end_page) {
+  decltype(outside_) added;
+  for (std::uint64_t page = first_page; page < end_page; ++page) {
+    if (view_.covers(page) || outside_.contains(page)) continue;
+    auto committed = page_outside(page);
+    if (!committed.ok()) return committed.status();
+    added.emplace(page, std::make_unique<PageBuffer>(*committed.value()));
+  }
+  outside_.merge(added);
+  return {};
+}
+
+Status Mapping::Implementation::put_locked(std::uint64_t offset, std::span<const std::byte> from) {
+  while (!from.empty()) {
+    const std::uint64_t page = offset / kPageBytes;
+    const std::size_t in_page = offset % kPageBytes;
+    std::size_t piece = std::min(from.size(), kPageBytes - in_page);
     if (view_.accessible(page)) {
-      piece = std::min<std::uint64_t>(from.size() - done,
-                                      view_.accessible_end_page() * kPageBytes - (offset + done));
-      PAWL_TRY(store_in_view(offset + done, from.subspan(done, piece)));
+      piece =
+          std::min<std::uint64_t>(from.size(), view_.accessible_end_page() * kPageBytes - offset);
+      PAWL_TRY(store_in_view(offset, from.first(piece)));
     } else {
-      auto& written = outside_[page];
-      if (written == nullptr) {
-        auto committed = page_outside(page);
-        if (!committed.ok()) {
-          outside_.erase(page);
-          return committed.status();
-        }
-        written = std::make_unique<PageBuffer>(*committed.value());
-      }
-      std::memcpy(written->bytes.data() + in_page, from.data() + done, piece);
+      std::memcpy(outside_.at(page)->bytes.data() + in_page, from.data(), piece);
     }
-    done += piece;
+    from = from.subspan(piece);
+    offset += piece;
   }
   return {};
 }

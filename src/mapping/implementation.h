@@ -135,6 +135,8 @@ class Mapping::Implementation {
   Status truncate_locked(std::uint64_t size_bytes);
   Result<std::size_t> read_locked(std::uint64_t offset, std::span<std::byte> into);
   Status write_locked(std::uint64_t offset, std::span<const std::byte> from);
+  Status have_outside(std::uint64_t first_page, std::uint64_t end_page);
+  Status put_locked(std::uint64_t offset, std::span<const std::byte> from);
   Result<bool> can_be_touched(const View& view, std::uint64_t page) const;
   Status load_from_view(std::uint64_t page, std::size_t in_page, std::span<std::byte> into);
   Status store_in_view(std::uint64_t offset, std::span<const std::byte> from) {

@@ -240,10 +240,21 @@ void View::append(View& behind) {
   behind.length_ = behind.file_part_ = behind.accessible_ = 0;
 }
 
-Status View::set_size(std::uint64_t size_bytes) {
+Status View::set_size(std::uint64_t size_bytes) noexcept {
   const std::size_t wanted = clip(size_bytes);
   const std::size_t before = accessible_;
   if (wanted == before) return {};
+  try {
+    return resize_accessible(wanted);
+  } catch (const std::bad_alloc&) {
+    if (accessible_ == wanted) return {};
+    return unless_lost(std::min(before, wanted), std::max(before, wanted),
+                       Status::no_memory("no memory to change the size of a window"));
+  }
+}
+
+Status View::resize_accessible(std::size_t wanted) {
+  const std::size_t before = accessible_;
   if (wanted > before) {
     const Status mapped = map_anonymous(before, wanted);
     if (!mapped.ok()) return unless_lost(before, wanted, mapped);

@@ -48,7 +48,7 @@ class View {
 
   // The file's size changed: pages become accessible (and zero), or go.  Failing, it leaves all as
   // it was, and can be called again, unless it answers EIO.
-  Status set_size(std::uint64_t size_bytes);
+  Status set_size(std::uint64_t size_bytes) noexcept;
   // Gives back private memory: what can be touched shows the base again, which must be the
   // committed image, and as long.  The kernel may refuse that; EIO is final.
   Status show_base();
@@ -86,6 +86,10 @@ class View {
   bool accessible(std::uint64_t page) const {
     return mapped() && page >= first_page() && page < accessible_end_page();
   }
+  // Accessible, once the file is long enough.
+  bool covers(std::uint64_t page) const {
+    return mapped() && page >= first_page() && page < file_end_offset() / kPageBytes;
+  }
   std::byte* bytes(std::uint64_t page) const {
     return reinterpret_cast<std::byte*>(address_ + (page * kPageBytes - file_offset_));
   }
@@ -97,6 +101,7 @@ class View {
   std::size_t clip(std::uint64_t size_bytes) const;  // to bytes of the window, whole pages
   bool is_mapped(std::size_t from, std::size_t to) const;
   Status unless_lost(std::size_t from, std::size_t to, const Status& failure) const;
+  Status resize_accessible(std::size_t wanted);
   Status map_past_end(std::size_t from, std::size_t to, int fixed);
   Status map_anonymous(std::size_t from, std::size_t to);
   Status watch_growth(std::size_t from, std::size_t to);

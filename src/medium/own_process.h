@@ -6,12 +6,21 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 
 namespace pawl {
 
 // A number of this process's memory: a child with a copy of the memory has another.  Not 0.
 std::uint64_t number_of_memory();
+
+// Of the threads that Pawl has in this memory; a child with a copy of it begins with none.  See
+// own_threads.h.
+struct ThreadCounts {
+  std::atomic<std::uint32_t> begun{0};
+  std::atomic<std::uint32_t> ended{0};
+};
+ThreadCounts* thread_counts();  // null where a child's cannot be told apart
 
 class OwnProcess {
  public:

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "medium/own_threads.h"
 #include "medium/status.h"
 
 namespace pawl {
@@ -38,8 +39,12 @@ Result<std::thread> start_quiet_thread(const char* name, Work work) {
     std::thread thread;
     {
       const QuietSection quiet;
-      thread = std::thread(std::move(work));
+      thread = std::thread([work = std::move(work)]() mutable {
+        work();
+        uncount_own_thread();
+      });
     }
+    count_own_thread();
     pthread_setname_np(thread.native_handle(), name);
     return thread;
   } catch (const std::bad_alloc&) {

@@ -32,6 +32,7 @@
 #include "mapping/border.h"
 #include "mapping/memory_calls.h"
 #include "medium/fork_guard.h"
+#include "medium/own_threads.h"
 #include "preload/asynchronous.h"
 #include "preload/group.h"
 #include "preload/inside.h"
@@ -67,8 +68,6 @@ std::span<TrackedFilePointer> files_of_fork() {
 __attribute__((tls_model("initial-exec"))) thread_local HeldForFork* held_for_fork = nullptr;
 alignas(HeldForFork) __attribute__((tls_model("initial-exec"))) thread_local std::byte
     memory_of_held[sizeof(HeldForFork)];
-
-std::atomic<int> own_threads{0};
 
 void before_fork() {
   if (!in_own_process()) return;
@@ -120,7 +119,6 @@ void watch_stores_of_child(const TrackedFile& file) {
 void after_fork_in_child() {
   if (held_for_fork == nullptr) return;
   forget_group_in_child();
-  own_threads.store(0);
   adopt_process();
   const Status watched = at_border([]() -> Status {
     forget_all_own();
@@ -137,6 +135,8 @@ void after_fork_in_child() {
 
 // Nobody else can tell the program's parent that stores are lost: EX_IOERR of sysexits.h.
 constexpr int kStoresAreLost = 74;
+// As of a program whose libraries cannot be loaded.
+constexpr int kCannotBegin = 127;
 
 std::atomic<bool> are_stores_lost{false};
 
@@ -177,7 +177,7 @@ void use_the_allocator() {
 // The first constructor of all (-z initfirst): libraries that the program is linked with map files
 // in theirs, and register fork handlers.  These run before the ones here then, and may wait for
 // threads that are in a call on Pawl, and make such calls.
-__attribute__((constructor)) void begin() {
+__attribute__((constructor)) void begin() try {
   use_the_allocator();
   real();
   adopt_standard_error();
@@ -205,6 +205,9 @@ __attribute__((constructor)) void begin() {
   // Registered before any of the program's, so run after all of them.
   at_quick_exit(finish_quickly);
   on_exit(finish_with_status, nullptr);
+} catch (const std::bad_alloc&) {
+  say("begin", "no memory to begin: the program was not started; free some and start it again");
+  real()._exit(kCannotBegin);
 }
 
 // Runs after the program's own exit handlers.  Destructors of libraries that come later still
@@ -344,20 +347,14 @@ void* run_inside(void* argument) {
   stay_inside();
   const ThreadStart start = *static_cast<ThreadStart*>(argument);
   delete static_cast<ThreadStart*>(argument);
-  void* const result = start.routine(start.argument);
-  own_threads.fetch_sub(1);
-  return result;
+  return start.routine(start.argument);
 }
 
 }  // namespace
 
-// Where it cannot be found out it has some.  A thread of Pawl's that ends just now counts as one.
 bool program_has_other_threads() {
-  constexpr long kLinksOfNoThread = 2;  // of a directory that has one for each thread
-  struct stat tasks{};
-  if (real().stat("/proc/self/task", &tasks) != 0) return true;
-  const auto others = static_cast<long>(tasks.st_nlink) - kLinksOfNoThread - 1;
-  return others > own_threads.load();
+  const Inside working;
+  return has_other_threads();
 }
 
 PAWL_INTERPOSE void _exit(int status) {
@@ -453,12 +450,8 @@ PAWL_INTERPOSE int pthread_create(pthread_t* thread, const pthread_attr_t* attri
   if (!inside()) PAWL_RETURN(real().pthread_create(thread, attributes, routine, argument));
   auto* const start = new (std::nothrow) ThreadStart{routine, argument};
   if (start == nullptr) PAWL_RETURN(EAGAIN);
-  own_threads.fetch_add(1);
   const int outcome = real().pthread_create(thread, attributes, run_inside, start);
-  if (outcome != 0) {
-    own_threads.fetch_sub(1);
-    delete start;
-  }
+  if (outcome != 0) delete start;
   PAWL_RETURN(outcome);
 }
 

@@ -68,18 +68,21 @@ class FaultLog {
     ranges_.insert(std::upper_bound(ranges_.begin(), ranges_.end(), range, starts_before), range);
   }
 
+  // It takes no memory, unless that is the midst of a range.
   void remove_range(FaultLogClient* client, std::uint64_t first, std::uint64_t end) {
     const std::lock_guard lock(mutex_);
-    std::vector<Range> kept;
-    for (const Range& range : ranges_) {
-      if (range.client != client || range.end <= first || end <= range.first) {
-        kept.push_back(range);
-        continue;
-      }
-      if (range.first < first) kept.push_back({range.first, first, client});
-      if (end < range.end) kept.push_back({end, range.end, client});
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      const Range range = ranges_[i];
+      if (range.client != client || range.end <= first || end <= range.first) continue;
+      if (range.first < first && end < range.end)
+        ranges_.insert(ranges_.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                       {end, range.end, client});
+      if (range.first < first)
+        ranges_[i].end = first;
+      else
+        ranges_[i].first = std::min(end, range.end);
     }
-    ranges_ = std::move(kept);
+    std::erase_if(ranges_, [](const Range& range) { return range.first == range.end; });
   }
 
   bool take(FaultLogClient* client, std::vector<std::uint64_t>& pages) {

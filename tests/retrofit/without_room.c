@@ -258,7 +258,29 @@ static void a_message_went_into_a_file_with_the_number_of_standard_error(void) {
   CHECK(run("has_another_standard_error", path) == 0);
 }
 
+/* ------------------------------------------------------------------------------------- beginning
+ */
+
+/* As run(), of a program that finds so much address space and no more. */
+static int run_within(rlim_t bytes) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const struct rlimit limit = {bytes, bytes};
+    if (setrlimit(RLIMIT_AS, &limit) == 0) execl(self, self, "do", "nothing", "-", (char*)NULL);
+    _exit(127);
+  }
+  const int status = status_of(child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
+}
+
+/* With less than that the dynamic loader says so, and it is 127 as well. */
+static void a_program_without_memory_to_begin_was_aborted(void) {
+  for (rlim_t kibibytes = 4000; kibibytes < 24000; kibibytes += 250)
+    CHECK(run_within(kibibytes * 1024) != 256 + SIGABRT);
+}
+
 static int do_part(const char* what, const char* file) {
+  if (strcmp(what, "nothing") == 0) return 0;
   if (strcmp(what, "calls_without_memory") == 0) return calls_without_memory(file);
   if (strcmp(what, "ends_without_memory") == 0) return ends_without_memory(file);
   if (strcmp(what, "ends_without_room") == 0) return ends_without_room(file);
@@ -274,6 +296,7 @@ static void all_cases(void) {
   stores_were_lost_in_silence_for_want_of_room();
   commits_were_lost_with_the_name_of_their_journal();
   a_message_went_into_a_file_with_the_number_of_standard_error();
+  a_program_without_memory_to_begin_was_aborted();
 }
 
 int main(int count, char** arguments) {

@@ -15,8 +15,10 @@
 #include <functional>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "mapping/border.h"
@@ -211,6 +213,164 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"SomeStore", TrackerChoice::store, 16, 2, 4, ApplyChoice::async, roll_back_some},
         Case{"Asked", TrackerChoice::fault, 16, 2, 4, ApplyChoice::async, ask_for_changes}),
     [](const testing::TestParamInfo<Case>& of) { return std::string(of.param.name); });
+
+// A call on the file fails for want of memory: the file is as before it or as after it, in memory
+// too, and goes on.
+struct FileCase {
+  const char* name;
+  std::uint64_t window_pages;
+  // On `content` it does what is asked of the mapping.
+  Status (*call)(Mapping& mapping, std::string& content);
+};
+
+constexpr std::uint64_t kFilePages = 12;
+
+Status truncate_to(Mapping& mapping, std::string& content, std::size_t bytes) {
+  PAWL_TRY(mapping.truncate(bytes));
+  content.resize(bytes, '\0');
+  return {};
+}
+Status write_at(Mapping& mapping, std::string& content, std::size_t at, std::size_t bytes) {
+  static const std::vector<std::byte> written(8 * kPageBytes, std::byte{'w'});
+  PAWL_TRY(mapping.write(at, std::span(written).first(bytes)));
+  if (content.size() < at + bytes) content.resize(at + bytes, '\0');
+  std::fill_n(content.begin() + static_cast<std::ptrdiff_t>(at), bytes, 'w');
+  return {};
+}
+Status show(Mapping& mapping, std::uint64_t pages) {
+  return mapping.map_window(nullptr, pages * kPageBytes, PROT_READ | PROT_WRITE, 0, 0).status();
+}
+
+class OutOfMemoryFile : public testing::TestWithParam<std::tuple<TrackerChoice, FileCase>> {
+ protected:
+  // Some is committed; a commit of some pages has failed; and some more is stored and written.
+  void open() {
+    content_.assign(kFilePages * kPageBytes, '.');
+    test::write_file(path_, content_);
+    auto opened = test::try_open(path_, options());
+    ASSERT_TRUE(opened.ok()) << opened.status().text();
+    mapping_ = std::move(opened.value());
+    ASSERT_TRUE(show(*mapping_, of().window_pages).ok());
+    mapping_->check_pages_with([](std::uint64_t, std::uint64_t) {
+      return Status::failure(EBUSY, "pages that were taken are given back");
+    });
+    for (const std::uint64_t page : {1, 3, 5, 7}) store_to(page * kPageBytes + 8);
+    ASSERT_FALSE(mapping_->commit_all().ok());
+    mapping_->check_pages_with({});
+    store_to(2 * kPageBytes);
+    ASSERT_TRUE(write_at(*mapping_, content_, 9 * kPageBytes + 7, 20).ok());
+  }
+  void store_to(std::size_t at) {
+    store(mapping_->window()->address + at, 's');
+    content_[at] = 's';
+  }
+  static Options options() {
+    Options chosen = test::options_for(ApplyChoice::async, std::get<0>(GetParam()));
+    chosen.journal_size_bytes = kJournalSizeMin;
+    return chosen;
+  }
+  static const FileCase& of() { return std::get<1>(GetParam()); }
+
+  std::string read_all() const {
+    std::string all(mapping_->size(), '?');
+    auto count = mapping_->read(0, std::as_writable_bytes(std::span(all)));
+    EXPECT_TRUE(count.ok() && count.value() == all.size());
+    return all;
+  }
+  void sweep(bool stays_out) {
+    all_after_fail = stays_out;
+    bool has_failed = true;
+    for (long fails = 0; has_failed; ++fails) {
+      SCOPED_TRACE("allocation " + std::to_string(fails));
+      ASSERT_NO_FATAL_FAILURE(open());
+      std::string content_after = content_;
+      content_after.reserve(2 * content_.size());  // the call itself takes no memory for it
+      allocations = 0;
+      failing = fails;
+      const Status called = at_border([&] { return of().call(*mapping_, content_after); });
+      failing = kNone;
+      has_failed = allocations > fails;
+      if (called.ok()) content_ = content_after;
+      ASSERT_TRUE(called.ok() || called.error_number() == ENOMEM) << called.text();
+      const std::string seen = read_all();
+      const auto differs =
+          std::mismatch(seen.begin(), seen.end(), content_.begin(), content_.end());
+      ASSERT_TRUE(seen == content_)
+          << (called.ok() ? "after" : "before") << ": " << seen.size() << " bytes and not "
+          << content_.size() << ", another from " << differs.first - seen.begin();
+      if (!mapping_->window()) {
+        ASSERT_TRUE(show(*mapping_, of().window_pages).ok());
+      }
+      const std::size_t shown = std::min(mapping_->window()->length, content_.size());
+      ASSERT_EQ(std::memcmp(mapping_->window()->address, content_.data(), shown), 0);
+      store_to(4 * kPageBytes + 1);
+      const Status committed = mapping_->commit_all();
+      ASSERT_TRUE(committed.ok()) << committed.text();
+      mapping_.reset();  // the process dies
+      auto opened = test::try_open(path_, options());
+      ASSERT_TRUE(opened.ok()) << opened.status().text();
+      mapping_ = std::move(opened.value());
+      ASSERT_TRUE(read_all() == content_) << "an acknowledged commit was lost";
+      mapping_.reset();
+    }
+  }
+
+  test::TemporaryDirectory directory_;
+  std::string path_ = directory_ / "file";
+  std::unique_ptr<Mapping> mapping_;
+  std::string content_;  // as the program should see it
+};
+
+// A write left an empty place among the pages outside of the window, and the next commit crashed; a
+// cut took the pages, and the next commit made a state durable that never was; an append that
+// failed left the file longer.
+TEST_P(OutOfMemoryFile, ACallThatFailedLeftTheFileNeitherAsBeforeNorAsAfter) { sweep(false); }
+
+TEST_P(OutOfMemoryFile, NorIsItBetweenWhereMemoryStaysOut) { sweep(true); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Calls, OutOfMemoryFile,
+    testing::Combine(
+        testing::Values(TrackerChoice::automatic, TrackerChoice::fault, TrackerChoice::store),
+        testing::Values(
+            FileCase{"Cut", 16,
+                     [](Mapping& mapping, std::string& content) {
+                       return truncate_to(mapping, content, 5 * kPageBytes + 100);
+                     }},
+            FileCase{"CutOutside", 8,
+                     [](Mapping& mapping, std::string& content) {
+                       return truncate_to(mapping, content, 9 * kPageBytes + 10);
+                     }},
+            FileCase{"Growth", 16,
+                     [](Mapping& mapping, std::string& content) {
+                       return truncate_to(mapping, content, 14 * kPageBytes);
+                     }},
+            FileCase{"Write", 8,
+                     [](Mapping& mapping, std::string& content) {
+                       return write_at(mapping, content, 6 * kPageBytes + 5, 5 * kPageBytes);
+                     }},
+            FileCase{"Append", 8,
+                     [](Mapping& mapping, std::string& content) {
+                       return write_at(mapping, content, 13 * kPageBytes + 5, 3 * kPageBytes);
+                     }},
+            FileCase{"AppendToWindow", 14,
+                     [](Mapping& mapping, std::string& content) {
+                       return write_at(mapping, content, 11 * kPageBytes + 5, 5 * kPageBytes);
+                     }},
+            FileCase{"Unmap", 16,
+                     [](Mapping& mapping, std::string&) { return mapping.unmap_window(true); }},
+            FileCase{"Map", 16,
+                     [](Mapping& mapping, std::string&) {
+                       PAWL_TRY(mapping.unmap_window(true));
+                       return show(mapping, 16);
+                     }})),
+    [](const testing::TestParamInfo<std::tuple<TrackerChoice, FileCase>>& of) {
+      const TrackerChoice tracker = std::get<0>(of.param);
+      const char* const with = tracker == TrackerChoice::fault   ? "Fault"
+                               : tracker == TrackerChoice::store ? "Store"
+                                                                 : "";
+      return std::string(std::get<1>(of.param).name) + with;
+    });
 
 // A group that has one file, and which a second is to join.
 class OutOfMemoryGroup : public testing::Test {
