@@ -147,12 +147,9 @@ static ssize_t send_messages(int descriptor, char* bytes) {
 }
 
 // Which wait already, with a part, when the test has the program stopped.
-static struct Call writes[] = {{.make = write_all},
-                               {.make = write_pieces},
-                               {.make = write_pieces_with_flags},
-                               {.make = send_file},
-                               {.make = send_all},
-                               {.make = send_pieces}};
+static struct Call writes[] = {
+    {.make = write_all}, {.make = write_pieces}, {.make = write_pieces_with_flags},
+    {.make = send_file}, {.make = send_all},     {.make = send_pieces}};
 static struct Call reads[] = {{.make = receive_all}, {.make = receive_pieces}};
 // These end with their part: no other call does the rest of them.
 static struct Call passed[] = {{.make = receive_passed}, {.make = receive_passed}};
