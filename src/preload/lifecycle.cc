@@ -436,8 +436,11 @@ Status step_aside(TrackedFile& file) {
 
 Status end(const TrackedFilePointer& file) {
   PAWL_TRY(check_ours(*file));
+  PAWL_ASSERT(!file->mapping->window());
   PAWL_TRY(commit_all(*file));
-  PAWL_TRY(leave_to_the_kernel(*file));
+  PAWL_TRY(file->mapping->step_aside());
+  file->mapping.reset();
+  if (const Status closed = close_group_if_unused(); !closed.ok()) say("group", closed.text());
   forget(*file);
   return {};
 }

@@ -110,8 +110,8 @@ Status check_ours(const TrackedFile& file);
 // at the end of the process.
 Status end_if_unused(const TrackedFilePointer& file);
 
-// Locked.  Commits, closes cleanly, and leaves descriptors and window as the kernel's own.  On
-// failure the file is still tracked.
+// Locked, of a file without a window.  Commits, closes cleanly, and leaves descriptors as the
+// kernel's own.  On failure the file is still tracked, and takes commits as before.
 Status end(const TrackedFilePointer& file);
 
 // Locked, by a thread that is Suspending.  Commits, and closes cleanly until resume_all(): before
