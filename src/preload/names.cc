@@ -25,7 +25,7 @@ namespace {
 
 // The files that a rename takes along.
 struct Moving {
-  std::optional<Suspending> suspending;  // only where there may be one
+  std::optional<Withdrawing> withdrawing;  // only where there may be one
   std::vector<TrackedFilePointer> files;
 };
 
@@ -53,7 +53,7 @@ Status take_along(const TrackedFilePointer& file, Moving& moving) {
 
 // Adds the file when it is tracked.
 Status suspend_by_inode(const NamedFile& named, Moving& moving) {
-  moving.suspending.emplace();
+  moving.withdrawing.emplace();
   const Held held = hold_inode(named.status.st_dev, named.status.st_ino);
   if (!held || held->is_lost) return {};
   return take_along(held.file, moving);
@@ -64,8 +64,10 @@ bool is_tracked(const NamedFile& named) {
 }
 
 // The file is about to lose this name; empty when it is not tracked.
-Result<std::optional<SetAside>> before_removal(const NamedFile& named) {
+Result<std::optional<SetAside>> before_removal(const NamedFile& named,
+                                               std::optional<Withdrawing>& withdrawing) {
   if (!S_ISREG(named.status.st_mode)) return std::optional<SetAside>();
+  if (is_tracked(named)) withdrawing.emplace();
   if (Held file = hold_inode(named.status.st_dev, named.status.st_ino)) {
     if (named.status.st_nlink > 1) {
       return Status::failure(EBUSY,
@@ -93,16 +95,17 @@ void settle(std::optional<SetAside>& aside, bool is_gone, const char* call) {
 }
 
 // The same, by name.  Not inlined: the stacks of threads may be small, and settle() needs the room.
-[[gnu::noinline]] Result<std::optional<SetAside>> before_removal_of(int directory,
-                                                                    const char* path) {
+[[gnu::noinline]] Result<std::optional<SetAside>> before_removal_of(
+    int directory, const char* path, std::optional<Withdrawing>& withdrawing) {
   const auto found = look_up(directory, path, false);
   if (!found.ok()) return found.status();
-  return found.value() ? before_removal(*found.value()) : std::optional<SetAside>();
+  return found.value() ? before_removal(*found.value(), withdrawing) : std::optional<SetAside>();
 }
 
 int remove_name(const char* call, int directory, const char* path, int flags) {
   const Inside working;
-  auto aside = before_removal_of(directory, path);
+  std::optional<Withdrawing> withdrawing;
+  auto aside = before_removal_of(directory, path, withdrawing);
   if (!aside.ok()) return refuse(call, aside.status());
   const int outcome = real().unlinkat(directory, path, flags);
   settle(aside.value(), outcome == 0, call);
@@ -120,7 +123,7 @@ struct Renaming {
 // Files in a directory that is renamed change their paths with it.
 Status suspend_beneath(const std::string& directory, Moving& moving) {
   if (table::is_empty()) return {};
-  moving.suspending.emplace();
+  moving.withdrawing.emplace();
   for (const TrackedFilePointer& file : table::all()) {
     const Held held = hold_file(file);
     if (!held || held->is_lost || !held->path.starts_with(directory + "/")) continue;
@@ -177,6 +180,7 @@ int rename_file(const Renaming& renaming) {
     resume_both();
     return refuse("rename", failure);
   };
+  std::optional<Withdrawing> withdrawing;
   std::optional<SetAside> replaced;
   std::string landing;
   const Status prepared = at_border([&]() -> Status {
@@ -188,7 +192,7 @@ int rename_file(const Renaming& renaming) {
       landing = std::move(known.value());
     }
     if (!target || !replaces) return {};
-    auto before = before_removal(*target);
+    auto before = before_removal(*target, withdrawing);
     if (before.ok()) replaced = std::move(before.value());
     return before.status();
   });

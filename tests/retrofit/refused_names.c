@@ -1,6 +1,6 @@
-/* Calls that take a file's name, give it another, or become another program, and fail.  Later
- * commits succeed, and what they acknowledged is there after a crash.  With PAWL_GROUP the files are
- * one group, of which one commit has all.
+/* Calls that take a file's name, give it another, or become another program, and fail; and what
+ * other threads commit meanwhile.  Later commits succeed, and what they acknowledged is there after
+ * a crash.  With PAWL_GROUP the files are one group, of which one commit has all.
  *
  *   refused_names DIRECTORY          all cases, on files named *.atomic in DIRECTORY
  *   refused_names do WHAT DIRECTORY  one part of a case, in a process of its own */
@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@
 
 #include "parts.h"
 
-enum { LENGTH = 4 * 4096, NOBODY = 65534 };
+enum { LENGTH = 4 * 4096, ROUNDS = 6, ROUND_MICROSECONDS = 400000, NOBODY = 65534 };
 
 struct file {
   const char* name;
@@ -168,6 +169,100 @@ static void no_commit_after_a_call_that_failed(void) {
   }
 }
 
+/* -------------------------------------------------------------------------------- beside other
+ * threads
+ */
+
+static void* rename_and_exec(void* unused) {
+  for (;;) {
+    if (rename("one.atomic", "moved.atomic") != 0 || rename("moved.atomic", "one.atomic") != 0)
+      exit(96);
+    execl("/nonexistent", "x", (char*)NULL);
+  }
+  return unused;
+}
+
+static int commit_beside(void) {
+  if (chdir(directory) != 0) return 99;
+  const int fd = open("acknowledged", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  if (fd < 0 || ftruncate(fd, LENGTH) != 0) return 99;
+  volatile long* const acknowledged = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  pthread_t thread;
+  pthread_create(&thread, NULL, rename_and_exec, NULL);
+  for (long round = 1;; ++round) {
+    *(volatile long*)one.at = round;
+    *(volatile long*)other.at = round;
+    if (commit_both(one, other) != 0) return 95;
+    *acknowledged = round;
+    usleep((unsigned)(round % 50 * 20));
+  }
+}
+
+static long number_in(const char* path) {
+  long number = -1;
+  const int fd = open(path, O_RDONLY);
+  if (fd < 0 || pread(fd, &number, sizeof number, 0) != sizeof number) number = -1;
+  close(fd);
+  return number;
+}
+
+static void an_acknowledged_commit_was_without_a_file_that_was_renamed(void) {
+  long least = 0;
+  for (int round = 0; round < ROUNDS; ++round) {
+    const pid_t writer = start("beside", directory);
+    usleep(ROUND_MICROSECONDS + (unsigned)round * 7919);
+    kill(writer, SIGKILL);
+    CHECK(WTERMSIG(status_of(writer)) == SIGKILL);
+    const long acknowledged = number_in(in_directory("acknowledged"));
+    const long other = number_in(in_directory("other.atomic"));
+    long one = number_in(in_directory("one.atomic"));
+    if (one < 0) one = number_in(in_directory("moved.atomic"));
+    CHECK(one >= acknowledged);
+    CHECK(other >= acknowledged);
+    if (is_group()) CHECK(one == other);
+    least += acknowledged;
+    unlink(in_directory("one.atomic"));
+    unlink(in_directory("moved.atomic"));
+    unlink(in_directory("other.atomic"));
+    forget_group();
+  }
+  CHECK(least > ROUNDS);
+  unlink(in_directory("acknowledged"));
+}
+
+/* ------------------------------------------------------------------------- a file that was given
+ * up
+ */
+
+/* Under its new name it takes no journal, and is an ordinary file: the others are committed, but no
+   call says that all are, until the program has let go of it. */
+static int commit_without_one_that_is_lost(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  if (mkdir("moved.atomic.pawl", 0700) != 0) return 97;
+  CHECK(rename("one.atomic", "moved.atomic") == 0);
+  strcpy(other.at, "without");
+  CHECK(msync(other.at, LENGTH, MS_SYNC) == -1 && errno == EIO);
+  CHECK(msync(other.at, LENGTH, MS_ASYNC) == -1 && errno == EIO);
+  CHECK(fsync(other.fd) == -1 && errno == EIO);
+  CHECK(munmap(one.at, LENGTH) == 0 && close(one.fd) == 0);
+  CHECK(msync(other.at, LENGTH, MS_SYNC) == 0);
+  CHECK(rmdir("moved.atomic.pawl") == 0);
+  return die();
+}
+
+static void a_commit_was_acknowledged_without_a_file_of_its_group(void) {
+  if (!is_group()) return;
+  CHECK(was_killed("lost"));
+  CHECK(found(in_directory("other.atomic"), 0, "without"));
+  unlink(in_directory("moved.atomic"));
+  unlink(in_directory("other.atomic"));
+  forget_group();
+}
+
 /* ------------------------------------------------------------------------------------------------
  */
 
@@ -177,10 +272,16 @@ static int do_part(const char* what, const char* file) {
     const char failure[5] = {what[0], what[1], what[2], what[3], 0};
     return takes_commits_after(what + 5, failure);
   }
+  if (strcmp(what, "lost") == 0) return commit_without_one_that_is_lost();
+  if (strcmp(what, "beside") == 0) return commit_beside();
   return 2;
 }
 
-static void all_cases(void) { no_commit_after_a_call_that_failed(); }
+static void all_cases(void) {
+  no_commit_after_a_call_that_failed();
+  an_acknowledged_commit_was_without_a_file_that_was_renamed();
+  a_commit_was_acknowledged_without_a_file_of_its_group();
+}
 
 int main(int count, char** arguments) {
   return check_all_or_do(count, arguments, do_part, all_cases);
