@@ -25,9 +25,17 @@ namespace {
 
 // The files that a rename takes along.
 struct Moving {
-  std::optional<Withdrawing> withdrawing;  // only where there may be one
-  std::vector<TrackedFilePointer> files;
+  std::string from;
+  Result<std::string> to;
+  std::optional<Withdrawing> withdrawing = {};  // only where there may be one
+  std::vector<TrackedFilePointer> files = {};
 };
+
+// What the path of the file becomes: it may be known by another of its names.
+std::string path_after(const Moving& moving, const TrackedFile& file) {
+  if (!file.path.starts_with(moving.from)) return file.path;
+  return moving.to.value() + file.path.substr(moving.from.size());
+}
 
 // What opening a mapping takes, and some to spare: the old one has its own until then.
 constexpr std::size_t kDescriptorsToTakeUp = 16;
@@ -44,6 +52,8 @@ Status check_descriptors_left() {
 
 // Locked.
 Status take_along(const TrackedFilePointer& file, Moving& moving) {
+  PAWL_TRY(moving.to.status());
+  PAWL_TRY(check_takes_a_journal(path_after(moving, *file)));
   PAWL_TRY(check_descriptors_left());
   moving.files.reserve(moving.files.size() + 1);  // nothing may fail once it is suspended
   PAWL_TRY(suspend(file));
@@ -142,10 +152,10 @@ Status suspend_for_move(const NamedFile& named, Moving& moving) {
   return is_in_use(status) ? status : Status{};
 }
 
-void move_paths(const Moving& moving, const std::string& from, const std::string& to) {
+void move_paths(const Moving& moving) {
   for (const TrackedFilePointer& file : moving.files) {
     const std::lock_guard guard(file->lock);
-    if (file->path.starts_with(from)) file->path = to + file->path.substr(from.size());
+    file->path = path_after(moving, *file);
   }
 }
 
@@ -170,8 +180,9 @@ int rename_file(const Renaming& renaming) {
 
   // Taken up again under their new names.  With an exchange both move at once, and the name of one
   // may begin with that of the other.
-  Moving from_source;
-  Moving from_target;
+  auto landing = path_to_be(renaming.new_directory, renaming.new_path);
+  Moving from_target{target ? target->real_path : std::string(), source->real_path};
+  Moving from_source{source->real_path, std::move(landing)};
   const auto resume_both = [&] {
     resume_all(from_source.files, "rename");
     resume_all(from_target.files, "rename");
@@ -182,15 +193,9 @@ int rename_file(const Renaming& renaming) {
   };
   std::optional<Withdrawing> withdrawing;
   std::optional<SetAside> replaced;
-  std::string landing;
   const Status prepared = at_border([&]() -> Status {
     PAWL_TRY(suspend_for_move(*source, from_source));
     if (target && exchange) PAWL_TRY(suspend_for_move(*target, from_target));
-    if (!from_source.files.empty() || !from_target.files.empty()) {
-      auto known = path_to_be(renaming.new_directory, renaming.new_path);
-      if (!known.ok()) return known.status();
-      landing = std::move(known.value());
-    }
     if (!target || !replaces) return {};
     auto before = before_removal(*target, withdrawing);
     if (before.ok()) replaced = std::move(before.value());
@@ -208,8 +213,8 @@ int rename_file(const Renaming& renaming) {
   }
   // Without memory they have their descriptors to be opened by, and an old name in messages.
   const Status moved = at_border([&]() -> Status {
-    move_paths(from_source, source->real_path, landing);
-    move_paths(from_target, landing, source->real_path);
+    move_paths(from_source);
+    move_paths(from_target);
     return {};
   });
   if (!moved.ok()) say("rename", moved.text());

@@ -263,6 +263,39 @@ static void a_commit_was_acknowledged_without_a_file_of_its_group(void) {
   forget_group();
 }
 
+/* ---------------------------------------------------------------------- names that take no journal
+ */
+
+static int rename_to_what_takes_no_journal(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  char longest[256];
+  memset(longest, 'n', 253);
+  strcpy(longest + 253, "");
+  CHECK(rename("one.atomic", longest) == -1 && errno == ENAMETOOLONG);
+  CHECK(mkdir("unreadable", 0700) == 0);
+  if (geteuid() == 0) {
+    if (chown(".", NOBODY, NOBODY) != 0 || chown("unreadable", NOBODY, NOBODY) != 0) return 97;
+    if (chown("one.atomic", NOBODY, NOBODY) != 0) return 97;
+    if (setgid(NOBODY) != 0 || setuid(NOBODY) != 0) return 97;
+  }
+  CHECK(chmod("unreadable", 0300) == 0);
+  CHECK(rename("one.atomic", "unreadable/one.atomic") == -1 && errno == EACCES);
+  CHECK(rmdir("unreadable") == 0);
+  CHECK(store_and_commit(one, other, "stored") == 0);
+  return die();
+}
+
+static void a_file_got_a_name_that_takes_no_journal(void) {
+  CHECK(was_killed("journal"));
+  CHECK(found(in_directory("one.atomic"), 0, "stored"));
+  CHECK(found(in_directory("other.atomic"), 0, "stored"));
+  unlink(in_directory("one.atomic"));
+  unlink(in_directory("other.atomic"));
+  forget_group();
+}
+
 /* ------------------------------------------------------------------------------------------------
  */
 
@@ -274,6 +307,7 @@ static int do_part(const char* what, const char* file) {
   }
   if (strcmp(what, "lost") == 0) return commit_without_one_that_is_lost();
   if (strcmp(what, "beside") == 0) return commit_beside();
+  if (strcmp(what, "journal") == 0) return rename_to_what_takes_no_journal();
   return 2;
 }
 
@@ -281,6 +315,7 @@ static void all_cases(void) {
   no_commit_after_a_call_that_failed();
   an_acknowledged_commit_was_without_a_file_that_was_renamed();
   a_commit_was_acknowledged_without_a_file_of_its_group();
+  a_file_got_a_name_that_takes_no_journal();
 }
 
 int main(int count, char** arguments) {
