@@ -150,6 +150,26 @@ Result<MemberSide> MemberSide::make(std::unique_ptr<MediumFile> side, const Jour
 Status MemberSide::enter() { return write_slot(*side_, 0, slots_.data()); }
 Status MemberSide::leave() { return write_slot(*side_, 1, slots_.data() + kJournalSlotBytes); }
 
+Status MemberSide::enter_again() {
+  PAWL_TRY(renew(0));
+  PAWL_TRY(renew(1));
+  return enter();
+}
+
+// For the header that comes behind that of the other slot.
+Status MemberSide::renew(std::uint64_t slot) {
+  std::byte* const bytes = slots_.data() + slot * kJournalSlotBytes;
+  Header header;
+  std::memcpy(&header, bytes, sizeof header);
+  header.generation += kJournalSlots;
+  PAWL_TRY(draw_random(std::as_writable_bytes(std::span(&header.epoch, 1))));
+  ListHeader list;
+  if (header.version == kVersionOfGroups) std::memcpy(&list, bytes + sizeof header, sizeof list);
+  header.crc32c = header_checksum(header, {bytes + sizeof header, list.bytes});
+  std::memcpy(bytes, &header, sizeof header);
+  return {};
+}
+
 Status leave_group(MediumFile& side, const Header& found, const FileIdentity& file) {
   AlignedBuffer slot;
   if (!slot.grow(kJournalSlotBytes, 0)) return no_memory_for_header();

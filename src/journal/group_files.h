@@ -51,8 +51,12 @@ class MemberSide {
   // The file is in the group, or is not any more.  Durable on success.
   Status enter();
   Status leave();
+  // enter(), after leave().
+  Status enter_again();
 
  private:
+  Status renew(std::uint64_t slot);
+
   MemberSide(std::unique_ptr<MediumFile> side, AlignedBuffer slots)
       : side_(std::move(side)), slots_(std::move(slots)) {}
 

@@ -133,6 +133,11 @@ class Journal {
   // reused only after the header that says so is durable; and where they are held, only with
   // Drop::held_as_well: then whoever reads them finds them gone, and begins anew.
   Status release(std::uint64_t through_sequence, Drop drop = Drop::unless_held);
+  // False: it gave all its space back.
+  bool has_ring() {
+    const std::lock_guard header_lock(header_mutex_);
+    return header_.journal_bytes > kAreaStart;
+  }
   // Past what the ring may grow to.
   bool has_outgrown() const { return size_bytes() > bytes_max_; }
   // Cuts off what a large record took and the ring may not keep, or what no record was written to,

@@ -184,6 +184,16 @@ void Group::enter(std::uint64_t number, Mapping::Implementation& mapping) {
   }
 }
 
+Status Group::list_again(std::uint64_t number, Mapping::Implementation& mapping) {
+  const auto place = std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
+    return member.listed.number > number;
+  });
+  const Medium& file = *mapping.medium_;
+  members_.insert(place,
+                  Member{{number, file.identity(), name_as_seen_from(*medium_, file)}, &mapping});
+  return change_list();
+}
+
 void Group::forget(const Mapping::Implementation& mapping) {
   for (Member& member : members_) {
     if (member.mapping == &mapping) member.mapping = nullptr;

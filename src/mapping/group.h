@@ -69,6 +69,8 @@ class Group {
   Status in_order(Call call);
   // With the lock held.
   Result<std::uint64_t> list(const Medium& file);
+  // A file that was struck just now.
+  Status list_again(std::uint64_t number, Mapping::Implementation& mapping);
   void enter(std::uint64_t number, Mapping::Implementation& mapping);
   // It went as in a crash: the list still has the file.
   void forget(const Mapping::Implementation& mapping);

@@ -68,10 +68,11 @@ class Mapping::Implementation {
   Status close_locked();
   Status leave_locked();
   Status discard_locked();
-  Status end_journal();
+  Status end_empty_journal();
 
   // stepped_aside.cc
   Status step_aside_locked();
+  Status come_back();  // after end_empty_journal(), which was refused something
   Status leave_in_base_locked();
   void take_over_locked(Implementation& aside);
 

@@ -252,7 +252,7 @@ Status Mapping::discard() {
 
 Status Mapping::step_aside() {
   return implementation_->in_order<Status>(
-      [](Implementation& own) { return own.note(own.step_aside_locked()); });
+      [](Implementation& own) { return own.step_aside_locked(); });
 }
 
 Status Mapping::leave_in_base() {

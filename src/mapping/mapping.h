@@ -107,7 +107,8 @@ class Mapping {
   // For a file that is about to lose its name, or to get another: closes it as close() does, so
   // that it is as the last commit left it and has no journal, but keeps what is not committed.
   // Until one of the next two is called the window stays as it is, and takes stores; read() and
-  // size() answer as before, and nothing else does.
+  // size() answer as before, and nothing else does.  On failure the mapping goes on as before; only
+  // a failed write or flush is final.
   Status step_aside();
   // After step_aside(), once the name is gone: the base becomes what the program saw, and the
   // window goes.  None of it is a commit: what has no name does not survive.

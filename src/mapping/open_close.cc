@@ -307,12 +307,12 @@ Status Mapping::Implementation::end_locked() {
 
 Status Mapping::Implementation::close_locked() {
   PAWL_TRY(end_locked());
-  return end_journal();
+  PAWL_TRY(checkpoint_all());
+  return end_empty_journal();
 }
 
-// What is committed goes into the base, and then the journal goes.
-Status Mapping::Implementation::end_journal() {
-  PAWL_TRY(checkpoint_all());
+// What is committed is in the base.
+Status Mapping::Implementation::end_empty_journal() {
   if (group_ != nullptr) return leave_locked();
   if (is_broken(Law::mark_before_journal)) {
     PAWL_TRY(medium_->remove_journal());

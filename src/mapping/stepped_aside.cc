@@ -3,17 +3,58 @@
 // anew.
 
 #include <algorithm>
+#include <cerrno>
+#include <new>
 #include <utility>
 #include <vector>
 
+#include "mapping/group.h"
 #include "mapping/implementation.h"
 
 namespace pawl {
 
+namespace {
+
+// Nothing failed that a commit counts on: the file system did not let the mark or a name go.
+bool is_refusal(const Status& status) {
+  return status.code() == PAWL_ERROR_LEFT_BEHIND || status.code() == PAWL_ERROR_NO_SPACE_FOR_MARK;
+}
+
+}  // namespace
+
 Status Mapping::Implementation::step_aside_locked() {
   PAWL_TRY(usable());
-  closed_.store(true);
-  return end_journal();
+  PAWL_TRY(note(checkpoint_all()));
+  Status ended;
+  Status back;
+  try {
+    ended = end_empty_journal();
+    if (!ended.ok()) back = is_refusal(ended) ? come_back() : ended;
+  } catch (const std::bad_alloc&) {
+    ended = back = Status::no_memory("no memory to let go of a file");
+  }
+  if (ended.ok()) closed_.store(true);
+  if (!back.ok()) note_final(back);
+  return ended;
+}
+
+// The empty journal is still there, with the writer's lock, so the file takes commits once all that
+// names the journal does so again.  Joining a group has the same order.
+Status Mapping::Implementation::come_back() {
+  if (!journal_->has_ring())
+    return Status::failure(ENOSPC, "the journal of " + medium_->path() + " gave its space back");
+  const JournalId& id = journal_->id();
+  if (std::exchange(has_left_, false)) PAWL_TRY(group_->list_again(number_, *this));
+  const auto mark = medium_->mark();
+  if (!mark.ok()) return mark.status();
+  const bool is_marked =
+      mark.value().has_value() && !mark.value()->is_opening && mark.value()->journal_id == id;
+  if (!is_marked) {
+    PAWL_TRY(medium_->claim(id));
+    PAWL_TRY(medium_->set_mark({id, medium_->journal_path()}));
+    PAWL_TRY(medium_->base().flush());
+  }
+  return group_ == nullptr ? Status{} : member_side_->enter_again();
 }
 
 Status Mapping::Implementation::put_in_base(std::uint64_t page,

@@ -18,7 +18,7 @@ std::optional<Status> commit_descriptor(int descriptor) {
   const Held file = hold_descriptor(descriptor);
   if (!file || (file->mapping == nullptr && !file->is_lost)) return std::nullopt;
   PAWL_TRY(check_ours(*file));
-  return commit_all(*file);
+  return synchronise_all(*file);
 }
 
 Status commit_everything() {
@@ -28,7 +28,7 @@ Status commit_everything() {
   for (const TrackedFilePointer& present : table::all()) {
     const Held file = hold_file(present);
     if (!file || (!file->is_lost && !check_ours(*file).ok())) continue;
-    if (Status status = file->is_lost ? check_ours(*file) : commit_all(*file);
+    if (Status status = file->is_lost ? check_ours(*file) : synchronise_all(*file);
         !status.ok() && first_failure.ok())
       first_failure = status;
   }

@@ -41,6 +41,15 @@ Status close_if_unused() {
   return closed;
 }
 
+// A file that is lost is no longer in the group.
+Status check_none_is_lost() {
+  const TrackedFilePointer lost = own().path.empty() ? nullptr : table::lost_file();
+  if (lost == nullptr) return {};
+  return Status::failure(EIO, lost->path +
+                                  " is no longer mapped atomically, and no commit of its group "
+                                  "succeeds until the program has closed and unmapped it");
+}
+
 Result<std::unique_ptr<Mapping>> open_in_group(int descriptor, const Options& options) {
   const std::lock_guard guard(own().lock);
   if (own().group == nullptr) {
@@ -75,20 +84,22 @@ void read_group() {
     own().path = std::string(directory) + "/" + own().path;
 }
 
+bool has_group() { return !own().path.empty(); }
+
 Result<std::unique_ptr<Mapping>> open_mapping(int descriptor) {
   const auto options = Options::from_environment();
   if (!options.ok()) return options.status();
   PAWL_TRY(check_tracker(options.value()));
   Result<std::unique_ptr<Mapping>> mapping = Status::failure(EIO, "not opened");
   keep_what_appears([&] {
-    mapping = own().path.empty() ? open_alone(descriptor, options.value())
-                                 : open_in_group(descriptor, options.value());
+    mapping = has_group() ? open_in_group(descriptor, options.value())
+                          : open_alone(descriptor, options.value());
   });
   return mapping;
 }
 
 Status close_group_if_unused() {
-  if (own().path.empty()) return {};
+  if (!has_group()) return {};
   const std::lock_guard guard(own().lock);
   return close_if_unused();
 }
@@ -98,14 +109,23 @@ Status commit_all(TrackedFile& file) {
   return all != nullptr ? all->commit() : file.mapping->commit_all();
 }
 
+Status synchronise_all(TrackedFile& file) {
+  PAWL_TRY(commit_all(file));
+  return check_none_is_lost();
+}
+
 Status commit_range(TrackedFile& file, void* address, std::size_t length) {
   const auto all = group();
-  return all != nullptr ? all->commit() : file.mapping->commit(address, length);
+  if (all == nullptr) return file.mapping->commit(address, length);
+  PAWL_TRY(all->commit());
+  return check_none_is_lost();
 }
 
 Status commit_range_async(TrackedFile& file, void* address, std::size_t length) {
   const auto all = group();
-  return all != nullptr ? all->commit_async() : file.mapping->commit_async(address, length);
+  if (all == nullptr) return file.mapping->commit_async(address, length);
+  PAWL_TRY(all->commit_async());
+  return check_none_is_lost();
 }
 
 void lock_group_for_fork() { own().lock.lock(); }

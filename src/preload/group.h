@@ -11,6 +11,8 @@ namespace pawl::preload {
 // At the start of the process.
 void read_group();
 
+bool has_group();
+
 // The mapping of a file that is open as `descriptor`: in the group, which is opened first if need
 // be, or alone.
 Result<std::unique_ptr<Mapping>> open_mapping(int descriptor);
@@ -18,8 +20,10 @@ Result<std::unique_ptr<Mapping>> open_mapping(int descriptor);
 Status close_group_if_unused();
 
 // With file.lock held, on a file that check_ours() found to be ours.  Without a group they are
-// calls on the file's mapping.
+// calls on the file's mapping.  All but the first are for calls that promise durability: where a
+// file of the group is lost (TrackedFile::is_lost), they fail with EIO behind the commit.
 Status commit_all(TrackedFile& file);
+Status synchronise_all(TrackedFile& file);
 Status commit_range(TrackedFile& file, void* address, std::size_t length);
 Status commit_range_async(TrackedFile& file, void* address, std::size_t length);
 

@@ -194,7 +194,7 @@ ssize_t write_tracked(TrackedFile& file, int descriptor, const iovec* vectors, i
     offset += wanted;
   }
   if ((start->flags & (O_SYNC | O_DSYNC)) != 0 || (write_flags & (RWF_SYNC | RWF_DSYNC)) != 0) {
-    if (const Status committed = commit_all(file); !committed.ok())
+    if (const Status committed = synchronise_all(file); !committed.ok())
       return refuse("write", committed);
   }
   if (!place.offset) real().lseek(descriptor, static_cast<off_t>(offset), SEEK_SET);

@@ -45,6 +45,8 @@ std::mutex& suspending_lock() {
   return lock;
 }
 __attribute__((tls_model("initial-exec"))) thread_local int suspending_depth = 0;
+std::atomic<int> withdrawals{0};  // changed under that lock
+std::size_t suspended_files = 0;  // guarded by it
 
 bool is_closing(int descriptor) {
   return descriptor >= 0 && descriptor < kDescriptorsMax &&
@@ -204,6 +206,18 @@ Suspending::~Suspending() {
 }
 bool Suspending::by_this_thread() { return suspending_depth > 0; }
 
+Withdrawing::Withdrawing() {
+  if (!has_group() || withdrawals.fetch_add(1) > 0) return;
+  // Who holds a file already may not have seen that, and may be about to commit.
+  TrackedFilePointer file = table::first_behind(0);
+  for (; file != nullptr; file = table::first_behind(file->order)) {
+    const std::lock_guard passed(file->lock);
+  }
+}
+Withdrawing::~Withdrawing() {
+  if (has_group()) withdrawals.fetch_sub(1);
+}
+
 bool is_suspended_here(const TrackedFile& file) {
   return Suspending::by_this_thread() && file.is_suspended && !is_unprepared_copy();
 }
@@ -212,9 +226,9 @@ Held hold_file(const TrackedFilePointer& file) {
   if (file == nullptr || is_suspended_here(*file)) return {};
   if (is_unprepared_copy()) return {file, {}};
   Held held{file, std::unique_lock(file->lock)};
-  if (held->is_suspended) {
+  if (held->is_suspended || (withdrawals.load() > 0 && !Suspending::by_this_thread())) {
     held.lock.unlock();
-    const Suspending wait;  // then no thread has one suspended
+    const Suspending wait;  // then no thread has one suspended, or is Withdrawing
     held.lock.lock();
   }
   if (held->has_ended) return {};
@@ -436,8 +450,11 @@ Status step_aside(TrackedFile& file) {
 
 Status end(const TrackedFilePointer& file) {
   PAWL_TRY(check_ours(*file));
+  PAWL_ASSERT(!file->mapping->window());
   PAWL_TRY(commit_all(*file));
-  PAWL_TRY(leave_to_the_kernel(*file));
+  PAWL_TRY(file->mapping->step_aside());
+  file->mapping.reset();
+  if (const Status closed = close_group_if_unused(); !closed.ok()) say("group", closed.text());
   forget(*file);
   return {};
 }
@@ -467,11 +484,12 @@ Status end_for_good(TrackedFile& file, bool& has_all) {
 Status suspend(const TrackedFilePointer& file) {
   Status aside = at_border([&]() -> Status {
     PAWL_TRY(check_ours(*file));
-    PAWL_TRY(commit_all(*file));
+    if (!has_group() || suspended_files == 0) PAWL_TRY(commit_all(*file));
     return step_aside(*file);
   });
   if (!aside.ok()) return aside;
   file->is_suspended = true;
+  ++suspended_files;
   if (const Status closed = at_border(close_group_if_unused); !closed.ok())
     say("group", closed.text());
   return {};
@@ -551,6 +569,7 @@ void take_up(TrackedFile& file, const char* call) {
 }
 
 void resume(TrackedFile& file, const char* call) {
+  --suspended_files;
   // A signal handler during exec forked, or closed the last descriptor.
   if (file.inherited) {
     file.is_suspended = false;

@@ -73,6 +73,20 @@ class Suspending {
   static bool by_this_thread();
 };
 
+// A thread that is Suspending, and takes a file out of the process's group, if there is one: until
+// the last of these ends, no other thread holds a file (hold_file), for its commit would be one of
+// a group that is not whole.  Taken by a thread that holds no file.
+class Withdrawing {
+ public:
+  Withdrawing();
+  ~Withdrawing();
+  Withdrawing(const Withdrawing&) = delete;
+  Withdrawing& operator=(const Withdrawing&) = delete;
+
+ private:
+  const Suspending suspending_;
+};
+
 // True for a file that the calling thread gave up itself: a signal handler that interrupts exec
 // must not wait for what only its own thread can end.  The file is the kernel's.
 bool is_suspended_here(const TrackedFile& file);
@@ -90,7 +104,8 @@ struct Held {
   TrackedFile& operator*() const { return *file; }
   TrackedFile* operator->() const { return file.get(); }
 };
-// Waits while another thread has the file suspended.  Empty when it has ended.
+// Waits while another thread has the file suspended, or is Withdrawing one from the group.  Empty
+// when it has ended.
 Held hold_file(const TrackedFilePointer& file);
 // These look again when the file that they found has ended.  A number that was closed past the
 // face, by syscall(), and is of something else now is of no tracked file.
@@ -110,18 +125,20 @@ Status check_ours(const TrackedFile& file);
 // at the end of the process.
 Status end_if_unused(const TrackedFilePointer& file);
 
-// Locked.  Commits, closes cleanly, and leaves descriptors and window as the kernel's own.  On
-// failure the file is still tracked.
+// Locked, of a file without a window.  Commits, closes cleanly, and leaves descriptors as the
+// kernel's own.  On failure the file is still tracked, and takes commits as before.
 Status end(const TrackedFilePointer& file);
 
-// Locked, by a thread that is Suspending.  Commits, and closes cleanly until resume_all(): before
-// the file changes its name, and before exec.  Calls of other threads on the file wait until then;
+// Locked, by a thread that is Withdrawing.  Commits, and closes cleanly until resume_all(): before
+// the file changes its name, and before exec.  The files of a group have one commit, before the
+// first of them is suspended.  Calls of other threads on the file wait until then;
 // their stores go on in the working view, which stays as it is, and are pending afterwards.
 Status suspend(const TrackedFilePointer& file);
 
 // A file that may be about to lose its name.  It is as its last commit left it, without a journal;
 // what is not committed is in memory only, and becomes durable neither by the loss of the name nor
 // just before it.  Calls of other threads on the file wait until one of the two below ends that.
+// The thread is Withdrawing until then.
 struct SetAside {
   TrackedFilePointer file;
   std::unique_lock<std::mutex> lock;

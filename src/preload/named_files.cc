@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
-#include <cstring>
 
 #include "medium/block_medium.h"
 #include "medium/readable_memory.h"
@@ -122,11 +121,23 @@ Result<std::string> path_to_be(int directory, const char* path) {
   if (!is_readable_text(path)) return Status::failure(EFAULT, "a name that is no text");
   std::string name = name_from(directory, path);
   while (name.size() > 1 && name.ends_with('/')) name.pop_back();
-  auto found = follow_directory(name);
-  if (found.ok() && found.value().size() + std::strlen(kJournalSuffix) >= PATH_MAX)
-    return Status::failure(ENAMETOOLONG,
-                           "the path of the new name is too long for a journal beside it");
-  return found;
+  return follow_directory(name);
+}
+
+Status check_takes_a_journal(const std::string& path) {
+  struct stat status{};
+  if (real().lstat((path + kJournalSuffix).c_str(), &status) != 0 && errno == ENAMETOOLONG)
+    return Status::failure(ENAMETOOLONG, "the name " + path +
+                                             " is too long for a journal beside it (" +
+                                             kJournalSuffix + "); choose a shorter one");
+  const std::string directory = path.substr(0, path.rfind('/') + 1);
+  const int handle = real().open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (handle < 0 && errno == EACCES)
+    return Status::failure(EACCES, "no journal can be made in " + directory +
+                                       ", which this process may not read; choose another "
+                                       "directory, or give it the right to read");
+  if (handle >= 0) real().close(handle);
+  return {};
 }
 
 bool concerns_us(const std::string& real_path) {

@@ -30,8 +30,11 @@ Result<NamedFile> identify(int descriptor);
 Result<std::optional<NamedFile>> look_up(int directory, const char* path, bool follow_links);
 
 // Where a file of that name is, or would be: the path of its directory, without links, and its last
-// part.  ENAMETOOLONG: no journal has room beside it.
+// part.
 Result<std::string> path_to_be(int directory, const char* path);
+// Before a tracked file gets that path.  ENAMETOOLONG: the name of a journal beside it would be too
+// long.  EACCES: the directory may not be read.
+Status check_takes_a_journal(const std::string& path);
 
 // Recovers a regular file that a crash left, before the program looks at it or changes it.  Success
 // too when the journal is a live writer's, and when what stands beside the file is no concern of

@@ -25,9 +25,17 @@ namespace {
 
 // The files that a rename takes along.
 struct Moving {
-  std::optional<Suspending> suspending;  // only where there may be one
-  std::vector<TrackedFilePointer> files;
+  std::string from;
+  Result<std::string> to;
+  std::optional<Withdrawing> withdrawing = {};  // only where there may be one
+  std::vector<TrackedFilePointer> files = {};
 };
+
+// What the path of the file becomes: it may be known by another of its names.
+std::string path_after(const Moving& moving, const TrackedFile& file) {
+  if (!file.path.starts_with(moving.from)) return file.path;
+  return moving.to.value() + file.path.substr(moving.from.size());
+}
 
 // What opening a mapping takes, and some to spare: the old one has its own until then.
 constexpr std::size_t kDescriptorsToTakeUp = 16;
@@ -44,6 +52,8 @@ Status check_descriptors_left() {
 
 // Locked.
 Status take_along(const TrackedFilePointer& file, Moving& moving) {
+  PAWL_TRY(moving.to.status());
+  PAWL_TRY(check_takes_a_journal(path_after(moving, *file)));
   PAWL_TRY(check_descriptors_left());
   moving.files.reserve(moving.files.size() + 1);  // nothing may fail once it is suspended
   PAWL_TRY(suspend(file));
@@ -53,7 +63,7 @@ Status take_along(const TrackedFilePointer& file, Moving& moving) {
 
 // Adds the file when it is tracked.
 Status suspend_by_inode(const NamedFile& named, Moving& moving) {
-  moving.suspending.emplace();
+  moving.withdrawing.emplace();
   const Held held = hold_inode(named.status.st_dev, named.status.st_ino);
   if (!held || held->is_lost) return {};
   return take_along(held.file, moving);
@@ -64,8 +74,10 @@ bool is_tracked(const NamedFile& named) {
 }
 
 // The file is about to lose this name; empty when it is not tracked.
-Result<std::optional<SetAside>> before_removal(const NamedFile& named) {
+Result<std::optional<SetAside>> before_removal(const NamedFile& named,
+                                               std::optional<Withdrawing>& withdrawing) {
   if (!S_ISREG(named.status.st_mode)) return std::optional<SetAside>();
+  if (is_tracked(named)) withdrawing.emplace();
   if (Held file = hold_inode(named.status.st_dev, named.status.st_ino)) {
     if (named.status.st_nlink > 1) {
       return Status::failure(EBUSY,
@@ -93,16 +105,17 @@ void settle(std::optional<SetAside>& aside, bool is_gone, const char* call) {
 }
 
 // The same, by name.  Not inlined: the stacks of threads may be small, and settle() needs the room.
-[[gnu::noinline]] Result<std::optional<SetAside>> before_removal_of(int directory,
-                                                                    const char* path) {
+[[gnu::noinline]] Result<std::optional<SetAside>> before_removal_of(
+    int directory, const char* path, std::optional<Withdrawing>& withdrawing) {
   const auto found = look_up(directory, path, false);
   if (!found.ok()) return found.status();
-  return found.value() ? before_removal(*found.value()) : std::optional<SetAside>();
+  return found.value() ? before_removal(*found.value(), withdrawing) : std::optional<SetAside>();
 }
 
 int remove_name(const char* call, int directory, const char* path, int flags) {
   const Inside working;
-  auto aside = before_removal_of(directory, path);
+  std::optional<Withdrawing> withdrawing;
+  auto aside = before_removal_of(directory, path, withdrawing);
   if (!aside.ok()) return refuse(call, aside.status());
   const int outcome = real().unlinkat(directory, path, flags);
   settle(aside.value(), outcome == 0, call);
@@ -120,7 +133,7 @@ struct Renaming {
 // Files in a directory that is renamed change their paths with it.
 Status suspend_beneath(const std::string& directory, Moving& moving) {
   if (table::is_empty()) return {};
-  moving.suspending.emplace();
+  moving.withdrawing.emplace();
   for (const TrackedFilePointer& file : table::all()) {
     const Held held = hold_file(file);
     if (!held || held->is_lost || !held->path.starts_with(directory + "/")) continue;
@@ -139,10 +152,10 @@ Status suspend_for_move(const NamedFile& named, Moving& moving) {
   return is_in_use(status) ? status : Status{};
 }
 
-void move_paths(const Moving& moving, const std::string& from, const std::string& to) {
+void move_paths(const Moving& moving) {
   for (const TrackedFilePointer& file : moving.files) {
     const std::lock_guard guard(file->lock);
-    if (file->path.starts_with(from)) file->path = to + file->path.substr(from.size());
+    file->path = path_after(moving, *file);
   }
 }
 
@@ -167,8 +180,9 @@ int rename_file(const Renaming& renaming) {
 
   // Taken up again under their new names.  With an exchange both move at once, and the name of one
   // may begin with that of the other.
-  Moving from_source;
-  Moving from_target;
+  auto landing = path_to_be(renaming.new_directory, renaming.new_path);
+  Moving from_target{target ? target->real_path : std::string(), source->real_path};
+  Moving from_source{source->real_path, std::move(landing)};
   const auto resume_both = [&] {
     resume_all(from_source.files, "rename");
     resume_all(from_target.files, "rename");
@@ -177,18 +191,13 @@ int rename_file(const Renaming& renaming) {
     resume_both();
     return refuse("rename", failure);
   };
+  std::optional<Withdrawing> withdrawing;
   std::optional<SetAside> replaced;
-  std::string landing;
   const Status prepared = at_border([&]() -> Status {
     PAWL_TRY(suspend_for_move(*source, from_source));
     if (target && exchange) PAWL_TRY(suspend_for_move(*target, from_target));
-    if (!from_source.files.empty() || !from_target.files.empty()) {
-      auto known = path_to_be(renaming.new_directory, renaming.new_path);
-      if (!known.ok()) return known.status();
-      landing = std::move(known.value());
-    }
     if (!target || !replaces) return {};
-    auto before = before_removal(*target);
+    auto before = before_removal(*target, withdrawing);
     if (before.ok()) replaced = std::move(before.value());
     return before.status();
   });
@@ -204,8 +213,8 @@ int rename_file(const Renaming& renaming) {
   }
   // Without memory they have their descriptors to be opened by, and an old name in messages.
   const Status moved = at_border([&]() -> Status {
-    move_paths(from_source, source->real_path, landing);
-    move_paths(from_target, landing, source->real_path);
+    move_paths(from_source);
+    move_paths(from_target);
     return {};
   });
   if (!moved.ok()) say("rename", moved.text());

@@ -216,7 +216,7 @@ __attribute__((destructor)) void end() { finish(0); }
 
 // What a thread closed cleanly because it calls exec.
 struct ClosedForExec {
-  Suspending suspending;
+  Withdrawing withdrawing;
   std::vector<TrackedFilePointer> files;
 };
 

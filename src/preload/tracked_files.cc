@@ -170,6 +170,14 @@ TrackedFilePointer first_behind(std::uint64_t order) {
   return nullptr;
 }
 
+TrackedFilePointer lost_file() {
+  const std::lock_guard guard(table_lock());
+  for (const Entry& entry : table().entries) {
+    if (entry.file->is_lost && !entry.file->inherited) return entry.file;
+  }
+  return nullptr;
+}
+
 bool insert(const TrackedFilePointer& file) {
   const Change change;
   if (table().entries.size() >= kTrackedFilesMax) drop_left_over(table());

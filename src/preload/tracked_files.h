@@ -5,10 +5,10 @@
 // has neither a descriptor nor a window of it; then what is pending is committed and the file is
 // closed cleanly.
 //
-// Locking order: Suspending (lifecycle.h), start_lock(), then one TrackedFile::lock, then the
-// table's own lock (innermost, held for a look-up or a change of the table and never across I/O).
-// No thread holds two TrackedFile::locks, except fork(), which takes all of them under Suspending
-// and start_lock().
+// Locking order: Suspending and Withdrawing (lifecycle.h), start_lock(), then one
+// TrackedFile::lock, then the table's own lock (innermost, held for a look-up or a change of the
+// table and never across I/O). No thread holds two TrackedFile::locks, except fork(), which takes
+// all of them under Suspending and start_lock().
 //
 // Signals: whoever holds one of these locks is inside() (see inside.h), with asynchronous signals
 // blocked, so no handler of the program ever meets them half-way.  For descriptors and addresses
@@ -63,7 +63,7 @@ struct TrackedFile {
   bool is_suspended = false;
   // A call gave it up and could not take it up again: what the program holds of it is the kernel's,
   // and no commit of it may succeed, until the program has let go of all.
-  bool is_lost = false;
+  std::atomic<bool> is_lost{false};
   // Parts of the window that the program unmapped; they stay reserved until all of it goes.
   std::vector<AddressRange> holes;
 
@@ -102,6 +102,9 @@ std::size_t copy_all(std::span<TrackedFilePointer, kTrackedFilesMax> into);
 // The first that entered the table behind the one of that order; null: there is none.  Without
 // memory, and with hardly any stack.
 TrackedFilePointer first_behind(std::uint64_t order);
+
+// One that is lost, and this process's own; its path stays as it is.
+TrackedFilePointer lost_file();
 
 // False when the table is full.
 bool insert(const TrackedFilePointer& file);

@@ -1,0 +1,323 @@
+/* Calls that take a file's name, give it another, or become another program, and fail; and what
+ * other threads commit meanwhile.  Later commits succeed, and what they acknowledged is there after
+ * a crash.  With PAWL_GROUP the files are one group, of which one commit has all.
+ *
+ *   refused_names DIRECTORY          all cases, on files named *.atomic in DIRECTORY
+ *   refused_names do WHAT DIRECTORY  one part of a case, in a process of its own */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "parts.h"
+
+enum { LENGTH = 4 * 4096, ROUNDS = 6, ROUND_MICROSECONDS = 400000, NOBODY = 65534 };
+
+struct file {
+  const char* name;
+  int fd;
+  char* at;
+};
+
+static struct file map(const char* name) {
+  struct file file = {name, open(name, O_RDWR | O_CREAT, 0644), NULL};
+  if (file.fd < 0 || ftruncate(file.fd, LENGTH) != 0) exit(99);
+  file.at = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+  if (file.at == MAP_FAILED) exit(98);
+  return file;
+}
+
+static int is_group(void) {
+  const char* const group = getenv("PAWL_GROUP");
+  return group != NULL && *group != 0;
+}
+
+/* Both, by one call where they are a group. */
+static int commit_both(struct file one, struct file other) {
+  if (!is_group() && msync(one.at, LENGTH, MS_SYNC) != 0) return -1;
+  return msync(other.at, LENGTH, MS_SYNC);
+}
+
+static int store_and_commit(struct file one, struct file other, const char* text) {
+  strcpy(one.at, text);
+  strcpy(other.at, text);
+  return commit_both(one, other);
+}
+
+static int die(void) {
+  if (failures != 0) return 1;
+  fflush(NULL);
+  kill(getpid(), SIGKILL);
+  return 1;
+}
+
+/* The group of the case that is over, recovered or not. */
+static void forget_group(void) {
+  unlink(in_directory("checks.group"));
+  unlink(in_directory("checks.group.pawl"));
+}
+
+static int was_killed(const char* what) {
+  return WTERMSIG(status_of(start(what, directory))) == SIGKILL;
+}
+
+/* ----------------------------------------------------------------------------------- given up
+ * rights
+ */
+
+/* What is left is not enough to remove a journal; or, where the files are of another user, a mark.
+ */
+static void give_rights_up(int keeps_files) {
+  const int is_root = geteuid() == 0;
+  if (is_root) {
+    if (keeps_files && (chown("one.atomic", NOBODY, NOBODY) != 0 ||
+                        chown("one.atomic.pawl", NOBODY, NOBODY) != 0 ||
+                        chown("other.atomic", NOBODY, NOBODY) != 0))
+      exit(97);
+    if (setgid(NOBODY) != 0 || setuid(NOBODY) != 0) exit(97);
+  } else if (!keeps_files) {
+    if (chmod("one.atomic", 0444) != 0) exit(97);
+  }
+  if (!is_root && chmod(".", 0555) != 0) exit(97);
+}
+
+/* From now on the system call fails with this, for good. */
+static void refuse(unsigned number, unsigned error_number) {
+  struct sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error_number),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    exit(97);
+}
+
+/* What letting go of a file fails for: the answer of rename() and unlink(). */
+static int prepare(const char* failure) {
+  if (strcmp(failure, "name") == 0) give_rights_up(1);
+  if (strcmp(failure, "mark") == 0) give_rights_up(0);
+  if (strcmp(failure, "disk") == 0) refuse(SYS_unlinkat, EIO);
+  if (strcmp(failure, "room") == 0) refuse(SYS_fremovexattr, ENOSPC);
+  return strcmp(failure, "disk") == 0 ? EIO : strcmp(failure, "room") == 0 ? ENOSPC : EACCES;
+}
+
+static int takes_commits_after(const char* call, const char* failure) {
+  if (chdir(directory) != 0 || chdir("rights") != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  CHECK(store_and_commit(one, other, "first") == 0);
+  const int expected = prepare(failure);
+  strcpy(one.at, "pending");
+  if (strcmp(call, "rename") == 0)
+    CHECK(rename("one.atomic", "new.atomic") == -1 && errno == expected);
+  if (strcmp(call, "unlink") == 0) CHECK(unlink("one.atomic") == -1 && errno == expected);
+  if (strcmp(call, "exec") == 0)
+    CHECK(execl("/nonexistent", "x", (char*)NULL) == -1 &&
+          errno == (expected == ENOSPC ? ENOSPC : ENOENT));
+  if (strcmp(call, "unlock") == 0) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    CHECK(fcntl(one.fd, F_SETLK, &lock) == 0);
+    CHECK(munmap(one.at, LENGTH) == 0);
+    lock.l_type = F_UNLCK;
+    fcntl(one.fd, F_SETLK, &lock);
+    CHECK(mmap(one.at, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, one.fd, 0) ==
+          one.at);
+  }
+  CHECK(strcmp(one.at, "pending") == 0);
+  CHECK(store_and_commit(one, other, "second") == 0);
+  CHECK(store_and_commit(one, other, "third") == 0);
+  CHECK(fsync(one.fd) == 0);
+  return die();
+}
+
+static void no_commit_after_a_call_that_failed(void) {
+  enum { FAILURES = 4, CALLS = 4 };
+  static const char* const kFailures[FAILURES] = {"name", "mark", "disk", "room"};
+  static const char* const kCalls[CALLS] = {"rename", "unlink", "exec", "unlock"};
+  /* Without a group a file whose mark takes room has given its journal's up by the second refusal.
+   */
+  const int count = (is_group() ? FAILURES : FAILURES - 1) * CALLS;
+  for (int part = 0; part < count; ++part) {
+    char what[32];
+    snprintf(what, sizeof what, "%s-%s", kFailures[part / CALLS], kCalls[part % CALLS]);
+    CHECK(mkdir(in_directory("rights"), 0755) == 0);
+    CHECK(was_killed(what));
+    CHECK(chmod(in_directory("rights"), 0755) == 0);
+    CHECK(chmod(in_directory("rights/one.atomic"), 0644) == 0);
+    CHECK(found(in_directory("rights/one.atomic"), 0, "third"));
+    CHECK(found(in_directory("rights/other.atomic"), 0, "third"));
+    unlink(in_directory("rights/one.atomic"));
+    unlink(in_directory("rights/other.atomic"));
+    forget_group();
+    CHECK(rmdir(in_directory("rights")) == 0);
+    if (failures != 0) fprintf(stderr, "in %s\n", what);
+  }
+}
+
+/* -------------------------------------------------------------------------------- beside other
+ * threads
+ */
+
+static void* rename_and_exec(void* unused) {
+  for (;;) {
+    if (rename("one.atomic", "moved.atomic") != 0 || rename("moved.atomic", "one.atomic") != 0)
+      exit(96);
+    execl("/nonexistent", "x", (char*)NULL);
+  }
+  return unused;
+}
+
+static int commit_beside(void) {
+  if (chdir(directory) != 0) return 99;
+  const int fd = open("acknowledged", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  if (fd < 0 || ftruncate(fd, LENGTH) != 0) return 99;
+  volatile long* const acknowledged = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  pthread_t thread;
+  pthread_create(&thread, NULL, rename_and_exec, NULL);
+  for (long round = 1;; ++round) {
+    *(volatile long*)one.at = round;
+    *(volatile long*)other.at = round;
+    if (commit_both(one, other) != 0) return 95;
+    *acknowledged = round;
+    usleep((unsigned)(round % 50 * 20));
+  }
+}
+
+static long number_in(const char* path) {
+  long number = -1;
+  const int fd = open(path, O_RDONLY);
+  if (fd < 0 || pread(fd, &number, sizeof number, 0) != sizeof number) number = -1;
+  close(fd);
+  return number;
+}
+
+static void an_acknowledged_commit_was_without_a_file_that_was_renamed(void) {
+  long least = 0;
+  for (int round = 0; round < ROUNDS; ++round) {
+    const pid_t writer = start("beside", directory);
+    usleep(ROUND_MICROSECONDS + (unsigned)round * 7919);
+    kill(writer, SIGKILL);
+    CHECK(WTERMSIG(status_of(writer)) == SIGKILL);
+    const long acknowledged = number_in(in_directory("acknowledged"));
+    const long other = number_in(in_directory("other.atomic"));
+    long one = number_in(in_directory("one.atomic"));
+    if (one < 0) one = number_in(in_directory("moved.atomic"));
+    CHECK(one >= acknowledged);
+    CHECK(other >= acknowledged);
+    if (is_group()) CHECK(one == other);
+    least += acknowledged;
+    unlink(in_directory("one.atomic"));
+    unlink(in_directory("moved.atomic"));
+    unlink(in_directory("other.atomic"));
+    forget_group();
+  }
+  CHECK(least > ROUNDS);
+  unlink(in_directory("acknowledged"));
+}
+
+/* ------------------------------------------------------------------------- a file that was given
+ * up
+ */
+
+/* Under its new name it takes no journal, and is an ordinary file: the others are committed, but no
+   call says that all are, until the program has let go of it. */
+static int commit_without_one_that_is_lost(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  if (mkdir("moved.atomic.pawl", 0700) != 0) return 97;
+  CHECK(rename("one.atomic", "moved.atomic") == 0);
+  strcpy(other.at, "without");
+  CHECK(msync(other.at, LENGTH, MS_SYNC) == -1 && errno == EIO);
+  CHECK(msync(other.at, LENGTH, MS_ASYNC) == -1 && errno == EIO);
+  CHECK(fsync(other.fd) == -1 && errno == EIO);
+  CHECK(munmap(one.at, LENGTH) == 0 && close(one.fd) == 0);
+  CHECK(msync(other.at, LENGTH, MS_SYNC) == 0);
+  CHECK(rmdir("moved.atomic.pawl") == 0);
+  return die();
+}
+
+static void a_commit_was_acknowledged_without_a_file_of_its_group(void) {
+  if (!is_group()) return;
+  CHECK(was_killed("lost"));
+  CHECK(found(in_directory("other.atomic"), 0, "without"));
+  unlink(in_directory("moved.atomic"));
+  unlink(in_directory("other.atomic"));
+  forget_group();
+}
+
+/* ---------------------------------------------------------------------- names that take no journal
+ */
+
+static int rename_to_what_takes_no_journal(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  char longest[256];
+  memset(longest, 'n', 253);
+  strcpy(longest + 253, "");
+  CHECK(rename("one.atomic", longest) == -1 && errno == ENAMETOOLONG);
+  CHECK(mkdir("unreadable", 0700) == 0);
+  if (geteuid() == 0) {
+    if (chown(".", NOBODY, NOBODY) != 0 || chown("unreadable", NOBODY, NOBODY) != 0) return 97;
+    if (chown("one.atomic", NOBODY, NOBODY) != 0) return 97;
+    if (setgid(NOBODY) != 0 || setuid(NOBODY) != 0) return 97;
+  }
+  CHECK(chmod("unreadable", 0300) == 0);
+  CHECK(rename("one.atomic", "unreadable/one.atomic") == -1 && errno == EACCES);
+  CHECK(rmdir("unreadable") == 0);
+  CHECK(store_and_commit(one, other, "stored") == 0);
+  return die();
+}
+
+static void a_file_got_a_name_that_takes_no_journal(void) {
+  CHECK(was_killed("journal"));
+  CHECK(found(in_directory("one.atomic"), 0, "stored"));
+  CHECK(found(in_directory("other.atomic"), 0, "stored"));
+  unlink(in_directory("one.atomic"));
+  unlink(in_directory("other.atomic"));
+  forget_group();
+}
+
+/* ------------------------------------------------------------------------------------------------
+ */
+
+static int do_part(const char* what, const char* file) {
+  directory = file;
+  if (strlen(what) > 5 && what[4] == '-') {
+    const char failure[5] = {what[0], what[1], what[2], what[3], 0};
+    return takes_commits_after(what + 5, failure);
+  }
+  if (strcmp(what, "lost") == 0) return commit_without_one_that_is_lost();
+  if (strcmp(what, "beside") == 0) return commit_beside();
+  if (strcmp(what, "journal") == 0) return rename_to_what_takes_no_journal();
+  return 2;
+}
+
+static void all_cases(void) {
+  no_commit_after_a_call_that_failed();
+  an_acknowledged_commit_was_without_a_file_that_was_renamed();
+  a_commit_was_acknowledged_without_a_file_of_its_group();
+  a_file_got_a_name_that_takes_no_journal();
+}
+
+int main(int count, char** arguments) {
+  return check_all_or_do(count, arguments, do_part, all_cases);
+}
