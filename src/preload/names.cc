@@ -14,6 +14,7 @@
 #include "mapping/border.h"
 
 #include "medium/descriptor.h"
+#include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
@@ -77,7 +78,8 @@ bool is_tracked(const NamedFile& named) {
 Result<std::optional<SetAside>> before_removal(const NamedFile& named,
                                                std::optional<Withdrawing>& withdrawing) {
   if (!S_ISREG(named.status.st_mode)) return std::optional<SetAside>();
-  if (is_tracked(named)) withdrawing.emplace();
+  // Another thread may map it meanwhile.
+  if (is_tracked(named) || (has_group() && !table::is_empty())) withdrawing.emplace();
   if (Held file = hold_inode(named.status.st_dev, named.status.st_ino)) {
     if (named.status.st_nlink > 1) {
       return Status::failure(EBUSY,
