@@ -320,7 +320,12 @@ Status File::take_space_again(std::uint64_t size_bytes) {
   if (!spaces.ok()) return spaces.status();
   std::uint64_t bytes = kSchemeLogsOffset;
   for (const ChunkTable::Space& space : spaces.value()) bytes += space.size_bytes;
-  if (has_just(base_.descriptor(), bytes)) return {};
+  std::uint64_t logs = 0;
+  PAWL_TRY(base_.read(offsetof(Header, logs_used), std::as_writable_bytes(std::span(&logs, 1))));
+  // Threads' logs of undo and justdo come on top: of all, or of none.
+  const std::uint64_t scheme_bytes = std::min<std::uint64_t>(logs, kThreadsMax) * kSchemeLogBytes;
+  if (has_just(base_.descriptor(), bytes) || has_just(base_.descriptor(), bytes + scheme_bytes))
+    return {};
   const auto reserve = [&]() -> Status {
     // Where no block is overwritten in place, there is room for what is stored first.
     PAWL_TRY(base_.check_overwrite(kSchemeLogsOffset));

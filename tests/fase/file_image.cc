@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <algorithm>
 #include <cstring>
 
 #include "fase/blocks_format.h"
@@ -21,13 +20,14 @@ FileImage FileImage::read(const std::string& path) {
   EXPECT_EQ(::fstat(file.get(), &status), 0);
   image.size_bytes_ = static_cast<std::uint64_t>(status.st_size);
   std::vector<std::byte> page(kPageBytes);
+  const std::vector<std::byte> zeros(kPageBytes);
   // Holes are skipped; so are the zeros of what only has space.
   for (off_t at = 0; (at = ::lseek(file.get(), at, SEEK_DATA)) >= 0;) {
     const off_t end = ::lseek(file.get(), at, SEEK_HOLE);
     for (; at < end; at += kPageBytes) {
       const ssize_t count = ::pread(file.get(), page.data(), page.size(), at);
       EXPECT_EQ(count, static_cast<ssize_t>(page.size()));
-      if (std::any_of(page.begin(), page.end(), [](std::byte byte) { return byte != std::byte{}; }))
+      if (std::memcmp(page.data(), zeros.data(), page.size()) != 0)
         image.pages_[static_cast<std::uint64_t>(at)] = page;
     }
   }

@@ -146,7 +146,7 @@ Status check_unshared_address(const SavedDescriptor& saved) {
   if (!made.ok()) return made.status();
   const int off = 0;
   ::setsockopt(made.value().get(), SOL_SOCKET, SO_REUSEPORT, &off, sizeof(off));
-  const Status bound = bind_again(saved, made.value().get());
+  Status bound = bind_again(saved, made.value().get());
   if (bound.error_number() != EADDRINUSE) return bound;
   return Status::failure(EADDRINUSE,
                          "another program shares its address (SO_REUSEPORT), and would get some of "
