@@ -99,7 +99,7 @@ Status bind_again(const SavedDescriptor& saved, int socket) {
   return FailedCall{error_number, with_advice("its address cannot be had", error_number, facts)};
 }
 
-// With SO_REUSEADDR, which has a stream share its address until it is told otherwise.
+// With SO_REUSEADDR, which has a stream share its address until give_reuse().
 Result<Descriptor> make_unbound(const SavedDescriptor& saved) {
   const DescriptorFacts& facts = saved.facts;
   const int non_blocking = static_cast<int>(facts.flags & O_NONBLOCK);

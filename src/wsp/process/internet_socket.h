@@ -10,7 +10,7 @@
 namespace pawl::wsp {
 
 // With its options, its owner, and the address that it had, if any; it neither listens nor is
-// connected yet, and a stream shares its address (SO_REUSEADDR) until it is told otherwise.
+// connected yet, and a stream shares its address (SO_REUSEADDR) until give_reuse().
 Result<Descriptor> make_internet_socket(const SavedDescriptor& saved);
 
 // Whether that can be done for a stream: nobody else may have its address.

@@ -77,7 +77,7 @@ class Rebuild {
       return is_internet_socket(one) ? Status{} : make(one);
     }));
     // One that listens must not have taken the address of one that comes later.  At once behind
-    // each other: others may share the addresses of streams until they are told otherwise.
+    // each other: others may share the addresses of streams until give_reuse().
     PAWL_TRY(each([this](const SavedDescriptor& one) {
       return is_internet_socket(one) ? make(one) : Status{};
     }));

@@ -1,4 +1,4 @@
-// What only sock_diag(7) tells of a UNIX socket; nothing where the kernel has none
+// What only sock_diag(7) says about a UNIX socket; nothing where the kernel has none
 // (CONFIG_UNIX_DIAG).
 #pragma once
 
