@@ -82,14 +82,14 @@ Status as_damage(Status named, const std::string& path) {
                          path + " has a damaged log: " + named.text());
 }
 
-// Whether the file has so many bytes of a tmpfs, which counts them exactly, and looks at each page
-// that it is asked for.
-bool has_just(int descriptor, std::uint64_t bytes) {
+// What a file takes of a tmpfs, which counts that exactly, and looks at each page that it is asked
+// for.  0 elsewhere.
+std::uint64_t bytes_of_tmpfs(int descriptor) {
   struct statfs file_system{};
   struct stat file{};
-  return ::fstatfs(descriptor, &file_system) == 0 && file_system.f_type == TMPFS_MAGIC &&
-         ::fstat(descriptor, &file) == 0 &&
-         static_cast<std::uint64_t>(file.st_blocks) * kStatBlockBytes == bytes;
+  const bool is_known = ::fstatfs(descriptor, &file_system) == 0 &&
+                        file_system.f_type == TMPFS_MAGIC && ::fstat(descriptor, &file) == 0;
+  return is_known ? static_cast<std::uint64_t>(file.st_blocks) * kStatBlockBytes : 0;
 }
 
 const std::byte* bytes_of(const void* at) { return static_cast<const std::byte*>(at); }
@@ -324,8 +324,8 @@ Status File::take_space_again(std::uint64_t size_bytes) {
   PAWL_TRY(base_.read(offsetof(Header, logs_used), std::as_writable_bytes(std::span(&logs, 1))));
   // Threads' logs of undo and justdo come on top: of all, or of none.
   const std::uint64_t scheme_bytes = std::min<std::uint64_t>(logs, kThreadsMax) * kSchemeLogBytes;
-  if (has_just(base_.descriptor(), bytes) || has_just(base_.descriptor(), bytes + scheme_bytes))
-    return {};
+  const std::uint64_t taken = bytes_of_tmpfs(base_.descriptor());
+  if (taken == bytes || taken == bytes + scheme_bytes) return {};
   const auto reserve = [&]() -> Status {
     // Where no block is overwritten in place, there is room for what is stored first.
     PAWL_TRY(base_.check_overwrite(kSchemeLogsOffset));

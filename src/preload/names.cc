@@ -24,10 +24,19 @@
 namespace pawl::preload {
 namespace {
 
+struct Renaming {
+  int old_directory;
+  const char* old_path;
+  int new_directory;
+  const char* new_path;
+  unsigned flags;
+};
+
 // The files that a rename takes along.
 struct Moving {
+  const Renaming& renaming;
   std::string from;
-  Result<std::string> to;
+  std::optional<std::string> to = {};           // asked for once there is one
   std::optional<Withdrawing> withdrawing = {};  // only where there may be one
   std::vector<TrackedFilePointer> files = {};
 };
@@ -35,7 +44,7 @@ struct Moving {
 // What the path of the file becomes: it may be known by another of its names.
 std::string path_after(const Moving& moving, const TrackedFile& file) {
   if (!file.path.starts_with(moving.from)) return file.path;
-  return moving.to.value() + file.path.substr(moving.from.size());
+  return *moving.to + file.path.substr(moving.from.size());
 }
 
 // What opening a mapping takes, and some to spare: the old one has its own until then.
@@ -53,7 +62,11 @@ Status check_descriptors_left() {
 
 // Locked.
 Status take_along(const TrackedFilePointer& file, Moving& moving) {
-  PAWL_TRY(moving.to.status());
+  if (!moving.to) {
+    auto landing = path_to_be(moving.renaming.new_directory, moving.renaming.new_path);
+    if (!landing.ok()) return landing.status();
+    moving.to = std::move(landing.value());
+  }
   PAWL_TRY(check_takes_a_journal(path_after(moving, *file)));
   PAWL_TRY(check_descriptors_left());
   moving.files.reserve(moving.files.size() + 1);  // nothing may fail once it is suspended
@@ -124,14 +137,6 @@ int remove_name(const char* call, int directory, const char* path, int flags) {
   return outcome;
 }
 
-struct Renaming {
-  int old_directory;
-  const char* old_path;
-  int new_directory;
-  const char* new_path;
-  unsigned flags;
-};
-
 // Files in a directory that is renamed change their paths with it.
 Status suspend_beneath(const std::string& directory, Moving& moving) {
   if (table::is_empty()) return {};
@@ -182,9 +187,8 @@ int rename_file(const Renaming& renaming) {
 
   // Taken up again under their new names.  With an exchange both move at once, and the name of one
   // may begin with that of the other.
-  auto landing = path_to_be(renaming.new_directory, renaming.new_path);
-  Moving from_target{target ? target->real_path : std::string(), source->real_path};
-  Moving from_source{source->real_path, std::move(landing)};
+  Moving from_target{renaming, target ? target->real_path : std::string(), source->real_path};
+  Moving from_source{renaming, source->real_path};
   const auto resume_both = [&] {
     resume_all(from_source.files, "rename");
     resume_all(from_target.files, "rename");
