@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import errno
 import os
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple, Type
 
 SONAME = "libpawl.so.0"
 LAST_ERROR_BYTES = 256
@@ -180,6 +181,35 @@ class Error(OSError):
     pawl_code: int = ErrorCode.NONE
 
 
+# Errors that are also what Python calls their errno, as an OSError is.
+class FileNotFound(Error, FileNotFoundError):
+    pass
+
+
+class PermissionDenied(Error, PermissionError):
+    pass
+
+
+class IsADirectory(Error, IsADirectoryError):
+    pass
+
+
+class NotADirectory(Error, NotADirectoryError):
+    pass
+
+
+_ERRORS: Dict[int, Type[Error]] = {
+    errno.ENOENT: FileNotFound, errno.EACCES: PermissionDenied, errno.EPERM: PermissionDenied,
+    errno.EISDIR: IsADirectory, errno.ENOTDIR: NotADirectory}
+
+# As the library has them, of a system call that fails.
+_CODES_OF_CALLS = {
+    errno.EACCES: ErrorCode.NO_PERMISSION, errno.EPERM: ErrorCode.NO_PERMISSION, errno.EIO: ErrorCode.IO,
+    errno.EISDIR: ErrorCode.NOT_REGULAR_FILE, errno.ENOENT: ErrorCode.NOT_FOUND,
+    errno.ENOMEM: ErrorCode.NO_MEMORY, errno.ENOSPC: ErrorCode.NO_SPACE, errno.EDQUOT: ErrorCode.NO_SPACE,
+    errno.EROFS: ErrorCode.READ_ONLY_FILE_SYSTEM}
+
+
 def _installed_with_the_package() -> Iterator[str]:
     """The library of the tree that `./dev install` made, when this package is that tree's own.
 
@@ -242,13 +272,30 @@ def code_of(number: int) -> int:
         return number
 
 
+def _error(number: int, text: str, path: Optional[str], code: int) -> Error:
+    kind = _ERRORS.get(number, Error)
+    error = kind(number, text) if path is None else kind(number, text, path)
+    error.pawl_code = code
+    return error
+
+
+def open_file(path: str, flags: int, mode: int) -> int:
+    """os.open(), whose failure is an Error as well."""
+    try:
+        return os.open(path, flags, mode)
+    except OSError as failed:
+        number = failed.errno or 0
+        text = f"cannot open the file: {failed.strerror}"
+        if number == errno.ENOENT:
+            text += "; create=True makes it, in a directory that exists"
+        raise _error(number, text, path, _CODES_OF_CALLS.get(number, ErrorCode.SYSTEM)) from None
+
+
 def call(name: str, *arguments: object, path: Optional[str] = None) -> int:
     """Calls the library, without the interpreter's lock; raises Error where it fails."""
     result = getattr(_library, name)(*arguments)
     if result == -1 or (name == "pawl_mmap_with" and result == MAP_FAILED):
         number = ctypes.get_errno()
         text = _library.pawl_last_error().decode(errors="replace")
-        error = Error(number, text) if path is None else Error(number, text, path)
-        error.pawl_code = code_of(_library.pawl_last_error_code())
-        raise error
+        raise _error(number, text, path, code_of(_library.pawl_last_error_code()))
     return int(result)

@@ -403,8 +403,8 @@ def open(path: _StrPath, size: Optional[int] = None, *, create: bool = False, mo
     """Maps the file atomically, and recovers it first where a crash left it.
 
     `size` is how large the file is to be at least: a smaller one, and a new one, is durably of that size
-    when this returns.  `create` makes the file (with `mode`) where there is none; otherwise that is a
-    FileNotFoundError.  `capacity` is how large resize() may make it.
+    when this returns.  `create` makes the file (with `mode`) where there is none; otherwise that is an
+    Error which is a FileNotFoundError, too.  `capacity` is how large resize() may make it.
 
     The others are those of struct pawl_options; where one is None, the PAWL_* environment variable
     counts, and then the default.
@@ -418,7 +418,7 @@ def open(path: _StrPath, size: Optional[int] = None, *, create: bool = False, mo
                         "hold_up_ms": hold_up_ms})
     if size is not None and size < 1:
         raise ValueError(f"a mapping has 1 byte at least, not {size}")
-    descriptor = os.open(name, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), mode)
+    descriptor = _library.open_file(name, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), mode)
     try:
         # The file's size may be among what a crash left in the journal.
         call("pawl_recover", os.fsencode(name), path=name)

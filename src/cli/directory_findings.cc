@@ -5,6 +5,7 @@
 #include <array>
 
 #include "cli/text.h"
+#include "medium/refused_file_systems.h"
 
 namespace pawl::cli {
 
@@ -49,7 +50,6 @@ constexpr std::array kKnownFileSystems = {
     KnownFileSystem{"nfs4", Level::unsafe, kNetwork},
     KnownFileSystem{"cifs", Level::unsafe, kNetwork},
     KnownFileSystem{"smb3", Level::unsafe, kNetwork},
-    KnownFileSystem{"9p", Level::unsafe, kNetwork},
     KnownFileSystem{"ceph", Level::unsafe, kNetwork},
     KnownFileSystem{"virtiofs", Level::unsafe,
                     "the host decides what a flush means; keep the file on a disk of this machine"},
@@ -71,6 +71,12 @@ void examine_type(Findings& findings, const FileSystemFacts& facts) {
     if (facts.type != known.type) continue;
     finding.level = known.level;
     finding.why = known.why;
+  }
+  for (const RefusedFileSystem& refused : kRefusedFileSystems) {
+    if (facts.type != refused.type) continue;
+    finding.level = Level::unsafe;
+    finding.why = fmt::format(
+        "nothing here can be mapped atomically: {}; keep the file on a local disk", refused.reason);
   }
   if (facts.type.starts_with("fuse")) {
     finding.level = Level::unsafe;

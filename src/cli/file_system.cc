@@ -20,6 +20,7 @@
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
 #include "medium/new_file.h"
+#include "medium/refused_file_systems.h"
 #include "medium/size_limit.h"
 
 namespace pawl::cli {
@@ -85,8 +86,7 @@ constexpr std::array kTypesByNumber = {
     TypeByNumber{0x01021994, "tmpfs"},    TypeByNumber{0x858458f6, "ramfs"},
     TypeByNumber{0x794c7630, "overlay"},  TypeByNumber{0x6969, "nfs"},
     TypeByNumber{0xff534d42, "cifs"},     TypeByNumber{0xfe534d42, "smb3"},
-    TypeByNumber{0x01021997, "9p"},       TypeByNumber{0x00c36400, "ceph"},
-    TypeByNumber{0x65735546, "fuse"},
+    TypeByNumber{0x00c36400, "ceph"},     TypeByNumber{0x65735546, "fuse"},
 };
 
 // In a root directory that is no mount point no line of mountinfo is about what it is on.
@@ -99,6 +99,9 @@ void find_type_without_mount(FileSystemFacts& facts) {
   facts.type = unknown.str();
   for (const TypeByNumber& known : kTypesByNumber) {
     if (known.number == number) facts.type = known.type;
+  }
+  for (const RefusedFileSystem& refused : kRefusedFileSystems) {
+    if (refused.number == status.f_type) facts.type = refused.type;
   }
   if ((static_cast<unsigned long>(status.f_flags) & ST_RDONLY) != 0) facts.options = "ro";
 }

@@ -27,6 +27,7 @@
 #include "medium/memory_functions.h"
 #include "medium/parked_descriptors.h"
 #include "medium/permissions.h"
+#include "medium/refused_file_systems.h"
 #include "medium/regular_file.h"
 #include "medium/sections_file.h"
 
@@ -1159,29 +1160,16 @@ Result<char*> NamedMedium::map_private(void* address, std::size_t length, int pr
 
 namespace {
 
-struct FileSystemVerdict {
-  long type;
-  const char* name;
-  const char* reason;
-};
-
-// File systems on which a private mapping or an atomic journal cannot be had.
-constexpr FileSystemVerdict kRefusedFileSystems[] = {
-    {0x9fa0, "proc", "its files are not storage"},
-    {0x62656572, "sysfs", "its files are not storage"},
-    {0x01021997, "9p", "it keeps no promise about flushed bytes across hosts"},
-};
-
 // Before it is opened, which acts on some files of the kernel's own.
 Status check_file_system_of(const std::string& path) {
   const Descriptor found(::open(path.c_str(), O_PATH | O_CLOEXEC));
   struct statfs file_system{};
   if (!found.valid() || ::fstatfs(found.get(), &file_system) != 0) return {};
   for (const auto& refused : kRefusedFileSystems) {
-    if (file_system.f_type == refused.type) {
+    if (file_system.f_type == refused.number) {
       return Status::failure(
           ENODEV, PAWL_ERROR_UNSUPPORTED_FILE_SYSTEM,
-          path + " is on " + refused.name + ", which cannot serve: " + refused.reason);
+          path + " is on " + refused.type + ", which cannot serve: " + refused.reason);
     }
   }
   return {};

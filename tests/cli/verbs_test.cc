@@ -321,6 +321,21 @@ TEST(Doctor, CallsMemoryUnsafe) {
   EXPECT_EQ(answer.code, 9);
 }
 
+// "Not one that Pawl knows" it said of those whose files Pawl refuses by name.
+TEST(Doctor, DidNotKnowTheFileSystemsThatPawlRefuses) {
+  for (const std::string where : {"/proc", "/sys"}) {
+    const Answer answer = pawl({"doctor", "--json", where});
+    const json parsed = json::parse(answer.out, nullptr, false);
+    ASSERT_FALSE(parsed.is_discarded()) << answer.out << answer.err;
+    for (const json& finding : parsed["findings"]) {
+      if (finding["name"] != "file system") continue;
+      EXPECT_EQ(finding["level"], "unsafe") << where;
+      EXPECT_TRUE(contains(finding["why"], "its files are not storage")) << finding.dump(1);
+    }
+    EXPECT_EQ(answer.code, 9) << where;
+  }
+}
+
 // Where no line of mountinfo is about the root directory.
 TEST(Doctor, SeesProcInARootDirectoryThatIsNoMountPoint) {
   const TemporaryDirectory directory;

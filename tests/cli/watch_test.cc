@@ -1080,10 +1080,11 @@ TEST_F(Watch, SeesThatAMappingForReadingIsStoredTo) {
   EXPECT_NE(seen.answer["run"], "");
 }
 
-// A second JVM, sqlite3 or reader of LMDB was refused under the line that the doctor ended with.
+// A second JVM, sqlite3 or reader of LMDB or libmdbx was refused under the line that the doctor
+// ended with.
 TEST_F(Watch, NamedLocksAndSharedStateInTheLineToType) {
-  for (const std::string name :
-       {"hsperfdata_root/123", "s.db-shm", "lock.mdb", "data-lock", "__db.001"}) {
+  for (const std::string name : {"hsperfdata_root/123", "s.db-shm", "lock.mdb", "data-lock",
+                                 "mdbx.lck", "data-lck", "__db.001"}) {
     const std::string state = directory_ / name;
     std::filesystem::create_directories(std::filesystem::path(state).parent_path());
     const Seen seen = watch({watched_program(), "shared_state", file_, state});
@@ -1208,6 +1209,16 @@ TEST_F(Watch, TellsThatGivingUpALockCommits) {
   EXPECT_EQ(seen.codes(), Codes{"never_synchronised"}) << seen.answer.dump(1);
   const std::string told = seen.text_of(file_, "never_synchronised");
   EXPECT_TRUE(contains(told, "when the lock was given up")) << told;
+}
+
+// What was written before the mapping stays: a file that was made in the run was all zeros.
+TEST_F(Watch, SaidThatACrashLeavesTheFileAsItWasWhenItWasOpened) {
+  for (const auto& [what, code] : {std::pair{"store_only", "never_synchronised"},
+                                   {"hint_only", "never_synchronised"},
+                                   {"syncs_last", "synchronised_once"}}) {
+    const std::string told = watch(doing(what)).text_of(file_, code);
+    EXPECT_TRUE(contains(told, "as it was when it was first mapped")) << told;
+  }
 }
 
 // "Pawl cannot protect all": a program that maps nothing read as one that Pawl cannot help.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # check_dev.sh SOURCE: ./dev looks at what it was asked for before it asks for packages, says whether sudo
-# or apt failed, and tests again only what changed.  The commands that it would call are others here:
+# or apt failed, tests again only what changed, and leaves no log.  The commands that it would call are others here:
 # nothing is installed.
 set -eu
 source=$1
@@ -103,6 +103,23 @@ tested 7 '^6 passed, 3 failed$' test
 echo '100% tests passed, 0 tests failed out of 7' >"$work/outcome"
 tested 8 "$passed" test
 tested 8 "$nothing" test
+
+# A test that was interrupted left its log.
+command_is clang-format-19 'until ls build/dev-check.*.log >/dev/null 2>&1; do sleep 0.1; done
+log=$(ls build/dev-check.*.log)
+pid=${log#build/dev-check.}
+kill -TERM "${pid%.log}"'
+mkdir -p src
+echo >src/source.cc
+status=0
+./dev test format >"$work/said" 2>&1 </dev/null || status=$?
+[ "$status" = 143 ] || { echo "./dev test exits $status at a signal" >&2; cat "$work/said" >&2; exit 1; }
+if ls build/dev-check.* >/dev/null 2>&1; then
+  echo "an interrupted ./dev test leaves its log: $(ls build)" >&2
+  exit 1
+fi
+rm -r src
+command_is clang-format-19 'exit 0'
 
 # What was skipped is told with its reason, the commonest first, before the counts.
 cat >"$work/outcome" <<'END'

@@ -4,6 +4,7 @@
 import errno
 import gc
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -336,6 +337,28 @@ m.commit()
             self.assertEqual(os.path.exists(PATH + ".pawl"), end == "")
         pawl.recover(PATH)
         self.assertEqual(content()[0], 3)
+
+
+class Names(Case):
+    def test_a_file_that_cannot_be_opened_was_no_error_of_pawls(self):
+        codes = pawl.ErrorCode
+        os.mkdir("directory")
+        for name, number, code, kind in (
+                ("none", errno.ENOENT, codes.NOT_FOUND, FileNotFoundError),
+                ("directory", errno.EISDIR, codes.NOT_REGULAR_FILE, IsADirectoryError),
+                (PATH + "/below", errno.ENOTDIR, codes.SYSTEM, NotADirectoryError),
+                ("x" * 300, errno.ENAMETOOLONG, codes.SYSTEM, OSError)):
+            error = self.error(number, pawl.open, name, 10, code=code)
+            self.assertIsInstance(error, kind)
+            self.assertEqual(error.filename, name)
+            self.assertEqual("create=True" in str(error), kind is FileNotFoundError)
+        self.assertIsInstance(self.error(errno.ENOENT, pawl.recover, "none"), FileNotFoundError)
+
+    def test_errors_can_be_pickled(self):
+        error = self.error(errno.ENOENT, pawl.open, "none", 10)
+        again = pickle.loads(pickle.dumps(error))
+        self.assertIs(type(again), type(error))
+        self.assertEqual((again.errno, again.pawl_code), (error.errno, error.pawl_code))
 
 
 class Sizes(Case):

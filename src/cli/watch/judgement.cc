@@ -49,6 +49,11 @@ constexpr std::chrono::milliseconds kIdleAfterMin{2000};
 // calls a durable one at the end of each change (LMDB with MDB_MAPASYNC and mdb_env_sync()).
 constexpr std::uint64_t kAsynchronousInARowMin = 8;
 
+// What a crash leaves where no commit was made.
+constexpr const char* kAsFirstMapped =
+    "as it was when it was first mapped, with what was written or allocated before: one that the "
+    "program makes may be all zeros";
+
 constexpr const char* kSharedState = "shared_state";
 constexpr const char* kNeverSynchronised = "never_synchronised";
 constexpr const char* kSynchronisedEarly = "synchronised_early";
@@ -358,13 +363,13 @@ void judge_synchronisation(const FileFacts& file, std::vector<Remark>& remarks) 
       {kNeverSynchronised, Weight::but, 1,
        hints ? fmt::format("sync_file_range {}", count_text(file.range_hints, "time"))
              : std::string(),
-       hints ? "sync_file_range() promises no durability, and Pawl takes it for nothing: all that "
-               "the program does from opening the file to closing it is one commit, and a crash "
-               "before the close leaves the file as it was when it was opened"
-             : "neither msync() nor fsync() was called: all that the program does from opening the "
-               "file to closing it is one commit, and a crash before the close leaves the file as "
-               "it was when it was opened",
+       fmt::format("{}: all that the program does from mapping the file first to closing it is one "
+                   "commit, and a crash before the close leaves the file {}",
+                   hints ? "sync_file_range() promises no durability, and Pawl takes it for nothing"
+                         : "neither msync() nor fsync() was called",
+                   kAsFirstMapped),
        "nothing, where that is what must be whole, as in a command that makes its change and ends; "
+       "make a new file under another name and rename it when it is whole; "
        "in a program that keeps the file open, call msync(MS_SYNC) wherever the data is "
        "consistent; leave a file that need not survive a crash out of --atomic"});
 }
@@ -468,8 +473,8 @@ bool needs_nothing(const FileFacts& file, std::vector<Remark>& remarks) {
   if (file.synchronisations.empty() && is_shared_state_by_name(file.path)) {
     remarks = {{kSharedState, Weight::note, 1, "",
                 "by its name this file holds locks or counters that processes share while they "
-                "run (a lock file, SQLite's -shm, LMDB's table of readers, Berkeley DB's regions, "
-                "the JVM's counters): it "
+                "run (a lock file, SQLite's -shm, LMDB's or libmdbx's table of readers, Berkeley "
+                "DB's regions, the JVM's counters): it "
                 "need not survive a crash, and other processes must be able to map it",
                 "leave it out of --atomic"}};
     return true;
@@ -608,9 +613,9 @@ void judge_frequency(const FileFacts& file, const Ending& ending, std::vector<Re
   if (!is_fine || ending.signal != 0 || !is_once) return;
   add(remarks,
       {"synchronised_once", Weight::note, 1, "",
-       "the file is synchronised once, near the end of what the program does with it: there is one "
-       "commit before the close, and a crash before it leaves the file as it was when it was "
-       "opened",
+       fmt::format("the file is synchronised once, near the end of what the program does with it: "
+                   "there is one commit before the close, and a crash before it leaves the file {}",
+                   kAsFirstMapped),
        "nothing, where that is what must be whole; else have the program do more of its work while "
        "it is watched, or call msync(MS_SYNC) more often"});
 }

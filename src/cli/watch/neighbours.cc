@@ -57,7 +57,8 @@ Neighbour neighbour_of(const std::string& file, const std::string& beside) {
 bool is_shared_state_by_name(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   return path.find("/hsperfdata_") != std::string::npos || name == "lock.mdb" ||
-         name.ends_with("-lock") || name.ends_with("-shm") || is_region_of_berkeley_db(name);
+         name == "mdbx.lck" || name.ends_with("-lock") || name.ends_with("-lck") ||
+         name.ends_with("-shm") || is_region_of_berkeley_db(name);
 }
 
 }  // namespace pawl::cli::watch
