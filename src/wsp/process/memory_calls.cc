@@ -212,6 +212,14 @@ void MemoryCalls::forget(std::uint64_t start, std::uint64_t bytes) {
   if (memory_.punch(start, bytes).ok()) mark_free(start, bytes);
 }
 
+void MemoryCalls::give_back(const RunningCall& running, bool with_place) {
+  if (with_place) {
+    forget(running.place, running.bytes);
+  } else if (running.file != nullptr) {
+    (void)memory_.give_back_room(running.place, running.bytes);
+  }
+}
+
 void MemoryCalls::adopt_mapping(std::uint64_t start, std::uint64_t bytes) {
   mark_used(start, bytes);
 }
@@ -356,13 +364,13 @@ CallDecision MemoryCalls::map(pid_t thread, const tracing::Registers& call, Runn
     if (has_file) {
       // Room while nothing is given up for it; its bytes when it is mapped, and not before: a call
       // that fails leaves what was there.
-      if (Status done = memory_.reserve(running.place, bytes_within(*file, call.r9, bytes));
+      running.file = std::move(file);
+      if (Status done = memory_.reserve(running.place, bytes_within(*running.file, call.r9, bytes));
           !done.ok()) {
-        if (running.was_chosen) forget(running.place, bytes);
+        give_back(running, running.was_chosen);
         return fail(done);
       }
-      running.origins.push_back(origin_of(*file, call.r9, running.place, bytes));
-      running.file = std::move(file);
+      running.origins.push_back(origin_of(*running.file, call.r9, running.place, bytes));
     } else if ((flags & MAP_SHARED) != 0) {
       running.origins.push_back({running.place, bytes, false, 0, 0, {}});
     }
@@ -387,8 +395,7 @@ Status MemoryCalls::fill(const RunningCall& running) const {
 CallDecision MemoryCalls::finish_map(RunningCall& running, std::uint64_t result, CallList& list) {
   if (result >= kErrorsFrom) {
     // What is there already is not ours to take away.
-    if (running.was_chosen && result != static_cast<std::uint64_t>(-EEXIST))
-      forget(running.place, running.bytes);
+    give_back(running, running.was_chosen && result != static_cast<std::uint64_t>(-EEXIST));
     return answer(result);
   }
   mark_used(running.place, running.bytes);
@@ -629,22 +636,34 @@ CallDecision MemoryCalls::protect(pid_t thread, const tracing::Registers& call,
     const auto start = std::max<std::uint64_t>(line.start, call.rdi);
     const auto end = std::min<std::uint64_t>(line.end, call.rdi + bytes);
     if (start >= end || is_in_memory_file(line, memory_)) continue;
-    if (line.is_shared || line.is_kernels())
+    if (line.is_shared || line.is_kernels()) {
+      give_copies_back(running, 0);
       return refuse(EACCES, fmt::format("mprotect: {} cannot be made writable", line.name));
+    }
     // A file's private pages that were only read so far: from here on they are memory.
     const Descriptor file = open_mapped_file(thread, line);
-    if (!file.valid() || !list.has_room() || origins_.is_full())
+    if (!file.valid() || !list.has_room() || origins_.is_full()) {
+      give_copies_back(running, 0);
       return refuse(EACCES, "mprotect: cannot read " + line.name + " to make it writable");
+    }
     const std::uint64_t offset = line.offset + (start - line.start);
-    if (Status done = memory_.copy_file(file.get(), offset, start, end - start); !done.ok())
-      return fail(done);
     running.origins.push_back(origin_of(file, offset, start, end - start));
+    if (Status done = memory_.copy_file(file.get(), offset, start, end - start); !done.ok()) {
+      give_copies_back(running, 0);
+      return fail(done);
+    }
     list.add(SYS_mmap, {start, end - start, call.rdx, MAP_SHARED | MAP_FIXED,
                         static_cast<std::uint64_t>(descriptor_), start});
   }
   if (list.count() == 0) return {};
   running.kind = RunningCall::Kind::make_memory;
   return {Kind::list, 0, {}, {}};
+}
+
+// Those from there on: where they lie the file itself is still mapped.
+void MemoryCalls::give_copies_back(const RunningCall& running, std::size_t first) const {
+  for (std::size_t i = first; i < running.origins.size(); ++i)
+    (void)memory_.punch(running.origins[i].start, running.origins[i].bytes);
 }
 
 // What a program says it does without shows zeros again, or its file's bytes.
@@ -731,7 +750,10 @@ CallDecision MemoryCalls::finish_list(RunningCall& running, CallList& list) {
       return running.is_made_again ? again() : answer(running.answer);
     case RunningCall::Kind::make_memory: {
       for (std::size_t i = 0; i < list.count(); ++i) {
-        if (list.call(i).failed()) return answer(list.call(i).result);
+        if (list.call(i).failed()) {
+          give_copies_back(running, i);
+          return answer(list.call(i).result);
+        }
         origins_.set(running.origins[i]);
       }
       const tracing::Registers& call = running.original;

@@ -117,6 +117,10 @@ class MemoryCalls {
   void end_work(std::uint64_t start, std::uint64_t bytes);
   // It is not mapped any more.
   void forget(std::uint64_t start, std::uint64_t bytes);
+  // A call that failed: its place with all that lies there, or the room alone that was reserved
+  // for a file's bytes, and what is there stays.
+  void give_back(const RunningCall& running, bool with_place);
+  void give_copies_back(const RunningCall& running, std::size_t first) const;
   // False where another mapping is, or is about to be; true also outside of what we choose from.
   bool reserve(std::uint64_t start, std::uint64_t bytes);
   void mark_used(std::uint64_t start, std::uint64_t bytes);
