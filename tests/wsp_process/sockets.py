@@ -692,6 +692,39 @@ def lost(): return [(a, b) for a, b in zip(was, [reads(*one) for one in made]) i
         assert found == repr(([], b"reno")), found
 
 
+def a_lease_on_a_file_held_the_restorer_up(pawl):
+    """For 45 s a file, by the program's accomplice.  And the flags of what is opened stay as they were."""
+    with Kept(pawl) as kept:
+        place = starts(kept, "os.chmod('.', 0o777)\n" + DROP + """
+import fcntl
+made = [os.open("file", os.O_RDWR | os.O_CREAT | flags) for flags in (0, os.O_NONBLOCK, os.O_APPEND)]
+def flags(): return [oct(fcntl.fcntl(one, fcntl.F_GETFL)) for one in made]
+was = flags()
+""", "flags() == was")
+        assert kept.fail_power() == 0, kept.said()
+        holder = subprocess.Popen(["/usr/bin/python3", "-c", """
+import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+fcntl.fcntl(os.open(sys.argv[1], os.O_RDWR), fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("held", flush=True); signal.pause()
+""", os.path.join(place, "file")], stdout=subprocess.PIPE, **AS_NOBODY)
+        try:
+            if holder.stdout.readline() != b"held\n":
+                print("skipped: no leases here")
+                return
+            began = time.monotonic()
+            found = kept.check()
+            assert found.returncode == 9 and "has a lease on" in found.stdout, found
+            kept.restore()
+            assert kept.supervisor.wait(60) == 1 and "has a lease on" in kept.said(), kept.said()
+            assert time.monotonic() - began < 20, "it was waited for"
+        finally:
+            holder.kill()
+            holder.wait()
+            holder.stdout.close()
+        assert said(kept, place) == "True", kept.said()
+
+
 def options_of_mptcp_were_lost(pawl):
     """Which are those of TCP."""
     try:
@@ -1008,6 +1041,7 @@ def main():
     a_file_of_a_process_was_saved_and_never_restored(pawl)
     a_check_said_yes_to_what_had_another_file_open(pawl)
     options_of_sockets_were_lost(pawl)
+    a_lease_on_a_file_held_the_restorer_up(pawl)
     options_of_mptcp_were_lost(pawl)
     a_socket_that_may_not_be_marked_again_was_restored_without(pawl)
     buffers_that_nobody_set_were_not_tuned_any_more(pawl)

@@ -73,6 +73,15 @@ bool has_unchanged_name(const std::string& name, const FileProof& had) {
          prove_file(holding.get(), path.filename().string(), is) && is_same(had, is, false);
 }
 
+// Whoever has a lease on it (F_SETLEASE) must not hold us up: the status flags are those asked for.
+Descriptor open_at_once(const std::string& link, int flags) {
+  Descriptor opened(::open(link.c_str(), flags | O_NONBLOCK | O_CLOEXEC));
+  const bool is_name = (flags & O_PATH) != 0;
+  if (opened.valid() && !is_name && (flags & O_NONBLOCK) == 0)
+    ::fcntl(opened.get(), F_SETFL, ::fcntl(opened.get(), F_GETFL) & ~O_NONBLOCK);
+  return opened;
+}
+
 }  // namespace
 
 FileProof proof_of(const DescriptorFacts& facts) {
@@ -131,15 +140,20 @@ Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
   {
     const Result<ProgramRights> rights = ProgramRights::take(program);
     if (!rights.ok()) return rights.status();
-    Descriptor opened(::open(link.c_str(), flags | O_CLOEXEC));
+    Descriptor opened = open_at_once(link, flags);
     if (opened.valid()) return opened;
   }
   const int error_number = errno;
+  if (error_number == EWOULDBLOCK)
+    return FailedCall{error_number,
+                      "a program has a lease on " + name +
+                          " (fcntl(2), F_SETLEASE; /proc/locks has its number), which "
+                          "it was asked to give up; try again, or stop it"};
   const bool is_refused = error_number == EACCES || error_number == EPERM;
   if (!is_refused || had.birth_time_ns == 0 || is_device(had.type) ||
       (!same_boot && !has_unchanged_name(name, had)))
     return FailedCall{error_number, "cannot open " + name + " with the program's rights"};
-  Descriptor opened(::open(link.c_str(), flags | O_CLOEXEC));
+  Descriptor opened = open_at_once(link, flags);
   if (!opened.valid()) return FailedCall{errno, "cannot open " + name};
   return opened;
 }
