@@ -692,6 +692,77 @@ def lost(): return [(a, b) for a, b in zip(was, [reads(*one) for one in made]) i
         assert found == repr(([], b"reno")), found
 
 
+def an_address_without_a_port_was_lost(pawl):
+    """Of a client that binds its address alone: the restored one connected from another."""
+    lines = """
+def bound(family, kind, address, stays=1):
+    one = socket.socket(family, kind); one.setsockopt(0, 24, 1)  # IP_BIND_ADDRESS_NO_PORT
+    one.bind((address, 0)); one.setsockopt(0, 24, stays); return one
+made = [bound(socket.AF_INET, kind, "127.0.0.5", stays)
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM) for stays in (0, 1)]
+try: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).bind(("::1", 0))
+except OSError: pass
+else: made += [bound(socket.AF_INET6, kind, "::1") for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)]
+def names(): return [(one.getsockname(), one.getsockopt(0, 24)) for one in made]
+was = names()
+assert was[0] == (("127.0.0.5", 0), 0), was
+"""
+    with Kept(pawl) as kept:
+        place = starts(kept, lines, "[(a, b) for a, b in zip(was, names()) if a != b]")
+        assert kept.fail_power() == 0, kept.said()
+        assert kept.check().returncode == 0, kept.check()
+        assert said(kept, place) == "[]", kept.said()
+
+
+def sockets_that_were_shut_down_were_whole_again(pawl):
+    """Those of datagrams, which received and sent anew, and those of UNIX that listen."""
+    lines = """
+import select
+def shut(kind, how, address=None, peer=None, family=socket.AF_UNIX, listens=False):
+    one = socket.socket(family, kind)
+    if address is not None: one.bind(address)
+    if peer is not None: one.connect(peer)
+    if listens: one.listen(5)
+    try: one.shutdown(how)
+    except OSError: pass  # one that is not connected is shut down all the same
+    return one
+hears = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); hears.bind("hears")
+inner = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); inner.bind(("127.0.0.1", 0))
+made = [shut(socket.SOCK_DGRAM, how, None, peer) for how in range(3) for peer in (None, "hears")]
+made += [shut(socket.SOCK_DGRAM, how, "bound%d" % how) for how in range(3)]
+made += [shut(socket.SOCK_DGRAM, how, None, peer, socket.AF_INET) for how in (0, 2) for peer in (None, inner.getsockname())]
+made += [shut(kind, how, "%d-%d" % (kind, how), listens=True)
+         for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET) for how in range(3)]
+made += [shut(socket.SOCK_STREAM, 1, "stream"), hears, inner]
+def state(one):
+    poll = select.poll(); poll.register(one, select.POLLRDHUP)
+    try: sent = one.send(b"1", socket.MSG_DONTWAIT)
+    except OSError as error: sent = error.errno
+    return [mask for _, mask in poll.poll(0)], sent
+def states(): return [state(one) for one in made]
+was = states()
+assert was[1] == ([0x2000], 1) and was[3] == ([], 32) and was[5] == ([0x2010], 32), was
+"""
+    with Kept(pawl) as kept:
+        place = starts(kept, lines, "[(i, a, b) for i, (a, b) in enumerate(zip(was, states())) if a != b]")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == "[]", kept.said()
+
+
+def a_socket_told_no_priorities_any_more(pawl):
+    """SO_RCVPRIORITY, of Linux 6.14."""
+    with socket.socket() as one:
+        try:
+            one.setsockopt(1, 82, 1)
+        except OSError:
+            print("skipped: no SO_RCVPRIORITY")
+            return
+    with Kept(pawl) as kept:
+        place = starts(kept, "one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.setsockopt(1, 82, 1)", "one.getsockopt(1, 82)")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == "1", kept.said()
+
+
 def a_lease_on_a_file_held_the_restorer_up(pawl):
     """For 45 s a file, by the program's accomplice.  And the flags of what is opened stay as they were."""
     with Kept(pawl) as kept:
@@ -1041,6 +1112,9 @@ def main():
     a_file_of_a_process_was_saved_and_never_restored(pawl)
     a_check_said_yes_to_what_had_another_file_open(pawl)
     options_of_sockets_were_lost(pawl)
+    an_address_without_a_port_was_lost(pawl)
+    sockets_that_were_shut_down_were_whole_again(pawl)
+    a_socket_told_no_priorities_any_more(pawl)
     a_lease_on_a_file_held_the_restorer_up(pawl)
     options_of_mptcp_were_lost(pawl)
     a_socket_that_may_not_be_marked_again_was_restored_without(pawl)

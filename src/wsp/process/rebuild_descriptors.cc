@@ -85,6 +85,7 @@ class Rebuild {
     give_reuse();
     // Now all sockets have their addresses: one may be another's peer.
     PAWL_TRY(each([this](const SavedDescriptor& one) { return connect_unix_socket(one); }));
+    PAWL_TRY(each([](const SavedDescriptor& one) { return shut_down(one); }));
     // Last: those take addresses, and time.
     PAWL_TRY(each([this](const SavedDescriptor& one) { return make_reset(one); }));
     for (const SavedDescriptor& descriptor : saved_.descriptors) {
@@ -347,6 +348,19 @@ class Rebuild {
       default:
         return connected;
     }
+  }
+
+  // One of the Internet that is not connected is shut down nevertheless.
+  static Status shut_down(const SavedDescriptor& descriptor) {
+    const DescriptorFacts& facts = descriptor.facts;
+    const DescriptorKind kind = kind_of(descriptor);
+    if ((kind != DescriptorKind::bound && kind != DescriptorKind::listening) || facts.shut == 0)
+      return {};
+    const int how = facts.shut == kShutReceiving ? SHUT_RD
+                    : facts.shut == kShutSending ? SHUT_WR
+                                                 : SHUT_RDWR;
+    if (::shutdown(facts.number, how) == 0 || errno == ENOTCONN) return {};
+    return cannot_open(facts, "a socket cannot be shut down");
   }
 
   // A connection whose other end was restarted.
