@@ -75,11 +75,28 @@ def a_limit_that_could_not_be_raised_had_no_name(pawl):
         assert kept.fail_power() == 0, kept.said()
 
 
+def a_check_said_yes_to_rights_that_the_restorer_lacks(pawl):
+    """It tries them, by the calls that the restore makes."""
+    with Kept(pawl) as kept:
+        kept.run(KEPT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        supervised(kept)
+        assert kept.fail_power() == 0, kept.said()
+        for who, reason in ((limited("--msgqueue=64:64"), "its limit RLIMIT_MSGQUEUE"),
+                            (["setpriv", "--bounding-set", "-net_raw"], "its bounding set")):
+            checked, restored = [subprocess.run([*who, pawl, "wsp", verb, kept.directory], capture_output=True, text=True,
+                                                timeout=WAIT_S_MAX) for verb in ("check", "restore")]
+            assert checked.returncode == 9 and reason in checked.stdout, checked
+            assert restored.returncode == 1 and reason in restored.stderr, restored
+        core = subprocess.run([*limited("--core=0:0"), pawl, "wsp", "check", kept.directory], capture_output=True, text=True)
+        assert core.returncode == 0 and kept.check().returncode == 0, (core, kept.check())
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
     an_ordinary_user_was_told_only_by_the_restore(pawl)
     a_limit_that_could_not_be_raised_had_no_name(pawl)
+    a_check_said_yes_to_rights_that_the_restorer_lacks(pawl)
 
 
 main()

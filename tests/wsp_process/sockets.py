@@ -796,6 +796,42 @@ print("held", flush=True); signal.pause()
         assert said(kept, place) == "True", kept.said()
 
 
+def a_check_said_yes_to_a_name_that_could_not_be_made(pawl):
+    """Of a UNIX socket in a directory that became another's, or read-only, or where its name belongs to another."""
+    def became_roots(place):
+        os.chown(place, 0, 0)
+        os.chmod(place, 0o755)
+
+    def keeps_others_names(place):
+        os.chown(os.path.join(place, "one"), 0, 0)
+        os.chown(place, 0, 0)
+        os.chmod(place, 0o1777)
+
+    def was_removed(place):
+        os.rename(place, place + ".away")
+
+    for change, back, reason in (
+            (became_roots, lambda place: os.chown(place, NOBODY, NOBODY), "Permission denied"),
+            (keeps_others_names, lambda place: os.chown(place, NOBODY, NOBODY), "cannot remove the name that it left behind"),
+            (was_removed, lambda place: os.rename(place + ".away", place), "No such file or directory")):
+        with Kept(pawl) as kept:
+            named = os.path.join(kept.top, "named")
+            os.mkdir(named)
+            os.chown(named, NOBODY, NOBODY)
+            place = starts(kept, "os.chmod('.', 0o777)\n" + DROP + f"one = socket.socket(socket.AF_UNIX); one.bind({named!r} + '/one'); one.listen(5)",
+                           "one.getsockname()")
+            os.chmod(named + "/one", 0o777)
+            assert kept.fail_power() == 0, kept.said()
+            change(named)
+            found = kept.check()
+            assert found.returncode == 9 and reason in found.stdout, (change, found)
+            kept.restore()
+            assert kept.supervisor.wait(60) == 1 and reason in kept.said(), (change, kept.said())
+            back(named)
+            assert kept.check().returncode == 0, kept.check()
+            assert said(kept, place) == repr(named + "/one"), kept.said()
+
+
 def options_of_mptcp_were_lost(pawl):
     """Which are those of TCP."""
     try:
@@ -936,11 +972,15 @@ def a_pipe_was_larger_than_the_restorer_may_make(pawl):
                 fcntl.fcntl(held[-1], 1031, mib)  # F_SETPIPE_SZ
         except PermissionError:
             pass
-        found = subprocess.run(["setpriv", "--bounding-set=-sys_resource,-sys_admin", "--", kept.pawl, "wsp", "restore",
-                                kept.directory], capture_output=True, text=True, timeout=60)
+        found, checked = [
+            subprocess.run(["setpriv", "--bounding-set=-sys_resource,-sys_admin", "--", kept.pawl, "wsp", verb,
+                            kept.directory], capture_output=True, text=True, timeout=60) for verb in ("restore", "check")]
         for one in held:
             os.close(one)
         assert found.returncode == 1 and "a pipe of 1048576 bytes; raise" in found.stderr, found
+        # The check had said yes.
+        assert checked.returncode == 9 and "a pipe of 1048576 bytes; raise" in checked.stdout, checked
+        assert kept.check().returncode == 0, kept.check()
         assert said(kept, place) == str(mib)
 
 
@@ -1115,6 +1155,7 @@ def main():
     an_address_without_a_port_was_lost(pawl)
     sockets_that_were_shut_down_were_whole_again(pawl)
     a_socket_told_no_priorities_any_more(pawl)
+    a_check_said_yes_to_a_name_that_could_not_be_made(pawl)
     a_lease_on_a_file_held_the_restorer_up(pawl)
     options_of_mptcp_were_lost(pawl)
     a_socket_that_may_not_be_marked_again_was_restored_without(pawl)

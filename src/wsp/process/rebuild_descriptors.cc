@@ -52,6 +52,15 @@ Status cannot_open(const DescriptorFacts& facts, const Status& why) {
       fmt::format("descriptor {} cannot be opened again: {}", facts.number, why.text()));
 }
 
+Status give_pipe_size(const DescriptorFacts& facts, int pipe) {
+  const auto size = static_cast<int>(facts.value);
+  if (size == 0 || ::fcntl(pipe, F_SETPIPE_SZ, size) >= size) return {};
+  return cannot_open(facts, fmt::format("a pipe of {} bytes; raise fs.pipe-max-size or "
+                                        "fs.pipe-user-pages-soft (sysctl), or restore with "
+                                        "CAP_SYS_RESOURCE",
+                                        size));
+}
+
 timespec time_of(std::uint64_t nanoseconds) {
   return {static_cast<time_t>(nanoseconds / kSecondNs), static_cast<long>(nanoseconds % kSecondNs)};
 }
@@ -213,12 +222,7 @@ class Rebuild {
       return cannot_open(facts, "a pipe");
     const Descriptor reading(reading_);
     const Descriptor writing(writing_);
-    const auto size = static_cast<int>(facts.value);
-    if (size != 0 && ::fcntl(writing.get(), F_SETPIPE_SZ, size) < size)
-      return cannot_open(facts, fmt::format("a pipe of {} bytes; raise fs.pipe-max-size or "
-                                            "fs.pipe-user-pages-soft (sysctl), or restore with "
-                                            "CAP_SYS_RESOURCE",
-                                            size));
+    PAWL_TRY(give_pipe_size(facts, writing.get()));
     ::fcntl(writing.get(), F_SETFL, O_NONBLOCK);
     const auto length = static_cast<ssize_t>(descriptor.text.size());
     if (length > 0 &&
@@ -400,6 +404,24 @@ void close_all_but(const std::vector<int>& kept) {
   for (const int number : numbers_in("/proc/self/fd")) {
     if (std::find(kept.begin(), kept.end(), number) == kept.end()) ::close(number);
   }
+}
+
+Status check_pipes(const SavedProcess& saved) {
+  std::set<std::uint64_t> made;
+  std::vector<Descriptor> held;
+  for (const SavedDescriptor& descriptor : saved.descriptors) {
+    const DescriptorFacts& facts = descriptor.facts;
+    if (facts.kind != static_cast<std::uint32_t>(DescriptorKind::pipe) ||
+        !made.insert(facts.inode).second)
+      continue;
+    int ends[2];
+    // More than this command may have open: it does not go further.
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+      return errno == EMFILE ? Status{} : cannot_open(facts, "a pipe");
+    const Descriptor reading(ends[0]);
+    PAWL_TRY(give_pipe_size(facts, held.emplace_back(ends[1]).get()));
+  }
+  return {};
 }
 
 Status rebuild_descriptors(const SavedProcess& saved, SpareNumbers spare,
