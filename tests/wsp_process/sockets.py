@@ -856,10 +856,33 @@ def a_socket_that_may_not_be_marked_again_was_restored_without(pawl):
         place = starts(kept, "one = socket.socket(); one.setsockopt(1, 36, 77); one.bind(('127.0.0.1', 0)); one.listen(5)",
                        "one.getsockopt(1, 36)")
         assert kept.fail_power() == 0, kept.said()
-        found = subprocess.run(["setpriv", "--bounding-set=-net_admin,-net_raw", "--", kept.pawl, "wsp", "restore",
-                                kept.directory], capture_output=True, text=True, timeout=60)
+        found = without(kept, "net_admin,-net_raw", "restore")
         assert found.returncode == 1 and "SO_MARK cannot be set" in found.stderr, found
         assert said(kept, place) == "77"
+
+
+def without(kept, rights, verb):
+    return subprocess.run(["setpriv", "--bounding-set=-" + rights, "--", kept.pawl, "wsp", verb, kept.directory],
+                          capture_output=True, text=True, timeout=60)
+
+
+def a_check_said_yes_to_what_takes_a_right_that_the_restorer_lacks(pawl):
+    """A mark of datagrams, also of a UNIX socket, and a timer that wakes the machine up."""
+    if not may_mark():
+        return
+    marked = "one = socket.socket(socket.%s, socket.SOCK_DGRAM); one.setsockopt(1, 36, 77)"
+    wanted = [(marked % family, "net_admin,-net_raw", "SO_MARK cannot be set") for family in ("AF_INET", "AF_UNIX")]
+    timer = ctypes.CDLL(None).timerfd_create(9, 0)  # CLOCK_BOOTTIME_ALARM
+    if timer >= 0:
+        os.close(timer)
+        wanted.append(("import ctypes; ctypes.CDLL(None).timerfd_create(9, 0)", "wake_alarm", "a timerfd"))
+    for lines, rights, reason in wanted:
+        with Kept(pawl) as kept:
+            starts(kept, lines)
+            assert kept.fail_power() == 0, kept.said()
+            found = without(kept, rights, "check")
+            assert found.returncode == 9 and reason in found.stdout, found
+            assert kept.check().returncode == 0, kept.check()
 
 
 def buffers_that_nobody_set_were_not_tuned_any_more(pawl):
@@ -1159,6 +1182,7 @@ def main():
     a_lease_on_a_file_held_the_restorer_up(pawl)
     options_of_mptcp_were_lost(pawl)
     a_socket_that_may_not_be_marked_again_was_restored_without(pawl)
+    a_check_said_yes_to_what_takes_a_right_that_the_restorer_lacks(pawl)
     buffers_that_nobody_set_were_not_tuned_any_more(pawl)
     registrations_of_a_duplicate_came_back_on_another_file(pawl)
     a_program_that_watches_its_input_could_not_be_restored_without_a_terminal(pawl)

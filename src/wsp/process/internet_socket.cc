@@ -164,8 +164,9 @@ Result<Descriptor> make_internet_socket(const SavedDescriptor& saved) {
   return made;
 }
 
-Status check_internet_socket(const SavedDescriptor& saved) {
-  return is_internet_stream(saved.facts) ? make_internet_socket(saved).status() : Status{};
+Status check_bound_socket(const SavedDescriptor& saved) {
+  return is_internet_stream(saved.facts) ? make_internet_socket(saved).status()
+                                         : make_unbound(saved).status();
 }
 
 Status check_unshared_address(const SavedDescriptor& saved) {

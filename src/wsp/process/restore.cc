@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,18 +111,25 @@ Status check_files(const SavedProcess& saved) {
   return {};
 }
 
+// By the clock of an alarm it takes a privilege.
+Status check_timer(const DescriptorFacts& facts) {
+  const Descriptor timer(::timerfd_create(facts.clock, TFD_CLOEXEC));
+  return timer.valid() ? Status{} : FailedCall{errno, "a timerfd"};
+}
+
 Status check_descriptor(const SavedDescriptor& descriptor, const SavedProcess& saved) {
   switch (static_cast<DescriptorKind>(descriptor.facts.kind)) {
     case DescriptorKind::file:
       return open_again(descriptor, saved).status();
     case DescriptorKind::listening:
     case DescriptorKind::bound:
-      PAWL_TRY(check_owner(descriptor.facts));
-      PAWL_TRY(check_internet_socket(descriptor));
+      PAWL_TRY(check_bound_socket(descriptor));
       return check_socket_name(descriptor.facts, saved);
     case DescriptorKind::reset:
     case DescriptorKind::pipe:
       return check_owner(descriptor.facts);
+    case DescriptorKind::timer:
+      return check_timer(descriptor.facts);
     default:
       return {};
   }
