@@ -35,6 +35,46 @@ results = [libc.mmap(place, size, 3, PRIVATE | FIXED, file, 0) == 2 ** 64 - 1, l
 print(results, before - room() < 1 << 20, used.value)
 """
 
+# Tries to map a file to where there is memory already, while another thread stores there for the first time.
+MAPS_WHERE_MEMORY_IS = """
+import ctypes, os, sys, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+PRIVATE, ANONYMOUS, NO_REPLACE, page = 2, 0x20, 0x100000, 4096
+size = 16 << 20
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600); os.truncate(file, size)
+place = libc.mmap(None, size, 3, PRIVATE | ANONYMOUS, -1, 0)
+memory, stored = (ctypes.c_char * size).from_address(place), threading.Event()
+def stores():
+    for at in range(0, size, page):
+        memory[at] = b"k"
+        if at % (64 * page) == 0: time.sleep(0.01)
+    stored.set()
+threading.Thread(target=stores).start()
+tries = 0
+while not stored.is_set():
+    assert libc.mmap(place, size, 3, PRIVATE | NO_REPLACE, file, 0) == 2 ** 64 - 1 and ctypes.get_errno() == 17
+    tries += 1
+print(tries > 1, sum(memory[at] != b"k" for at in range(0, size, page)))
+"""
+
+# Makes two files' pages writable, of which the first ones are more than it may lock.
+LOCKS_TOO_MUCH = """
+import ctypes, os, resource, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+PRIVATE, FIXED, FUTURE, page, many = 2, 0x10, 2, 4096, 64
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600); os.write(file, b"k" * ((many + 8) * page))
+place = libc.mmap(0x10000000000, many * page, 1, PRIVATE, file, 0)
+behind = libc.mmap(place + many * page, page, 1, PRIVATE | FIXED, file, (many + 4) * page)
+resource.setrlimit(resource.RLIMIT_MEMLOCK, (many * page // 2,) * 2)
+assert libc.mlockall(FUTURE) == 0
+refused = libc.mprotect(place, (many + 1) * page, 3) == -1
+libc.munlockall()
+print(refused, ctypes.string_at(place, 1), ctypes.string_at(behind, 1))
+"""
+
 
 def in_a_file_system(kib, top, script):
     """Runs it where the directory is a file system of that size."""
@@ -54,6 +94,23 @@ def a_mapping_that_was_refused_kept_its_room(pawl, top):
         found = in_a_file_system(100 << 10, top, f"exec '{pawl}' wsp run --directory {top}/kept -- /usr/bin/python3 {program} "
                                                  f"{other}/sparse {top}")
     assert found.returncode == 0 and found.stdout == "[True, True] True b'k'\n", found
+
+
+def what_runs(pawl, top, lines, *who):
+    with tempfile.TemporaryDirectory(prefix="wsp-run-test-") as other:
+        return subprocess.run([*who, pawl, "wsp", "run", "--directory", f"{top}/refused", "--", "/usr/bin/python3", "-c", lines,
+                               f"{other}/file"], capture_output=True, text=True, timeout=60)
+
+
+def a_refused_mapping_took_away_what_was_stored_meanwhile(pawl, top):
+    """By another thread to what was there before, and stays."""
+    found = what_runs(pawl, top, MAPS_WHERE_MEMORY_IS)
+    assert found.returncode == 0 and found.stdout == "True 0\n", found
+
+
+def pages_behind_those_that_were_refused_became_zeros(pawl, top):
+    found = what_runs(pawl, top, LOCKS_TOO_MUCH, "setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock")
+    assert found.returncode == 0 and found.stdout == "True b'k' b'k'\n", found
 
 
 def a_dead_program_kept_its_room_from_one_that_discards_it(pawl, top):
@@ -90,6 +147,8 @@ def main():
         a_full_file_system_was_called_a_missing_file(pawl, top)
         a_mapping_that_was_refused_kept_its_room(pawl, top)
         a_dead_program_kept_its_room_from_one_that_discards_it(pawl, top)
+        a_refused_mapping_took_away_what_was_stored_meanwhile(pawl, top)
+        pages_behind_those_that_were_refused_became_zeros(pawl, top)
         # How much the start itself takes differs with the machine and the environment: what lies
         # between too little for it and enough for the program ends either way.
         for free_kib in range(0, FREE_KIB_MAX, 4):

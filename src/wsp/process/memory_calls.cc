@@ -215,7 +215,7 @@ void MemoryCalls::forget(std::uint64_t start, std::uint64_t bytes) {
 void MemoryCalls::give_back(const RunningCall& running, bool with_place) {
   if (with_place) {
     forget(running.place, running.bytes);
-  } else if (running.file != nullptr) {
+  } else if (running.has_room) {
     (void)memory_.give_back_room(running.place, running.bytes);
   }
 }
@@ -363,10 +363,14 @@ CallDecision MemoryCalls::map(pid_t thread, const tracing::Registers& call, Runn
   if (is_memory) {
     if (has_file) {
       // Room while nothing is given up for it; its bytes when it is mapped, and not before: a call
-      // that fails leaves what was there.
+      // that fails leaves what was there.  One that replaces nothing gives nothing up, and where it
+      // fails the program may be storing to what is there.
       running.file = std::move(file);
-      if (Status done = memory_.reserve(running.place, bytes_within(*running.file, call.r9, bytes));
-          !done.ok()) {
+      running.has_room = (flags & MAP_FIXED_NOREPLACE) == 0;
+      Status done;
+      if (running.has_room)
+        done = memory_.reserve(running.place, bytes_within(*running.file, call.r9, bytes));
+      if (!done.ok()) {
         give_back(running, running.was_chosen);
         return fail(done);
       }
@@ -637,19 +641,19 @@ CallDecision MemoryCalls::protect(pid_t thread, const tracing::Registers& call,
     const auto end = std::min<std::uint64_t>(line.end, call.rdi + bytes);
     if (start >= end || is_in_memory_file(line, memory_)) continue;
     if (line.is_shared || line.is_kernels()) {
-      give_copies_back(running, 0);
+      give_copies_back(running);
       return refuse(EACCES, fmt::format("mprotect: {} cannot be made writable", line.name));
     }
     // A file's private pages that were only read so far: from here on they are memory.
     const Descriptor file = open_mapped_file(thread, line);
     if (!file.valid() || !list.has_room() || origins_.is_full()) {
-      give_copies_back(running, 0);
+      give_copies_back(running);
       return refuse(EACCES, "mprotect: cannot read " + line.name + " to make it writable");
     }
     const std::uint64_t offset = line.offset + (start - line.start);
     running.origins.push_back(origin_of(file, offset, start, end - start));
     if (Status done = memory_.copy_file(file.get(), offset, start, end - start); !done.ok()) {
-      give_copies_back(running, 0);
+      give_copies_back(running);
       return fail(done);
     }
     list.add(SYS_mmap, {start, end - start, call.rdx, MAP_SHARED | MAP_FIXED,
@@ -660,10 +664,9 @@ CallDecision MemoryCalls::protect(pid_t thread, const tracing::Registers& call,
   return {Kind::list, 0, {}, {}};
 }
 
-// Those from there on: where they lie the file itself is still mapped.
-void MemoryCalls::give_copies_back(const RunningCall& running, std::size_t first) const {
-  for (std::size_t i = first; i < running.origins.size(); ++i)
-    (void)memory_.punch(running.origins[i].start, running.origins[i].bytes);
+// Where they lie the files themselves are still mapped.
+void MemoryCalls::give_copies_back(const RunningCall& running) const {
+  for (const Origin& copy : running.origins) (void)memory_.punch(copy.start, copy.bytes);
 }
 
 // What a program says it does without shows zeros again, or its file's bytes.
@@ -749,13 +752,18 @@ CallDecision MemoryCalls::finish_list(RunningCall& running, CallList& list) {
       forget(running.place, running.bytes);
       return running.is_made_again ? again() : answer(running.answer);
     case RunningCall::Kind::make_memory: {
+      // All are made: behind one that failed, others may have become memory.
+      std::uint64_t refused = 0;
       for (std::size_t i = 0; i < list.count(); ++i) {
-        if (list.call(i).failed()) {
-          give_copies_back(running, i);
-          return answer(list.call(i).result);
+        const Origin& copy = running.origins[i];
+        if (!list.call(i).failed()) {
+          origins_.set(copy);
+        } else {
+          (void)memory_.punch(copy.start, copy.bytes);
+          if (refused == 0) refused = list.call(i).result;
         }
-        origins_.set(running.origins[i]);
       }
+      if (refused != 0) return answer(refused);
       const tracing::Registers& call = running.original;
       running.kind = RunningCall::Kind::protect;
       list.clear();
