@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -12,7 +13,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,13 +36,31 @@ std::string limit_text(std::uint64_t value) {
   return value == RLIM_INFINITY ? "unlimited" : std::to_string(value);
 }
 
+// What the child tells, as far as it does in time: with the program's users, others may stop it.
+std::string read_to_end(int pipe) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(kCallsSecondsMax);
+  std::string text(kErrorBytesMax, 0);
+  std::size_t length = 0;
+  while (length < text.size()) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        until - std::chrono::steady_clock::now());
+    pollfd told{pipe, POLLIN, 0};
+    if (left.count() <= 0 || ::poll(&told, 1, static_cast<int>(left.count())) < 1) break;
+    const ssize_t got = ::read(pipe, text.data() + length, text.size() - length);
+    if (got <= 0) break;
+    length += static_cast<std::size_t>(got);
+  }
+  text.resize(length);
+  return text;
+}
+
 // Does it in a child, which ends, and tells how that went.
 template <class Work>
 Status try_in_child(Work work) {
-  int told[2];
-  if (::pipe2(told, O_CLOEXEC) != 0) return FailedCall{errno, "cannot make a pipe"};
-  const Descriptor reading(told[0]);
-  Descriptor writing(told[1]);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return FailedCall{errno, "cannot make a pipe"};
+  const Descriptor reading(ends[0]);
+  Descriptor writing(ends[1]);
   const pid_t child = ::fork();
   if (child < 0) return FailedCall{errno, "cannot make a process to try that"};
   if (child == 0) {
@@ -51,23 +73,18 @@ Status try_in_child(Work work) {
     ::_exit(is_told ? 0 : 1);
   }
   writing.reset(-1);
-  int error_number = ECANCELED;
-  std::string text(kErrorBytesMax, 0);
-  const bool is_told =
-      ::read(reading.get(), &error_number, sizeof(error_number)) == sizeof(error_number);
-  std::size_t length = 0;
-  while (is_told && length < text.size()) {
-    const ssize_t got = ::read(reading.get(), text.data() + length, text.size() - length);
-    if (got <= 0) break;
-    length += static_cast<std::size_t>(got);
-  }
-  text.resize(length);
+  const std::string told = read_to_end(reading.get());
+  // Until it is waited for, the number is its own.
+  ::kill(child, SIGKILL);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (is_told && error_number == 0) return {};
-  return Status::failure(error_number,
-                         is_told ? text : "the process that tried the program's rights ended");
+  int error_number = 0;
+  if (told.size() < sizeof(error_number))
+    return Status::failure(ECANCELED, "the process that tried the program's rights was stopped");
+  std::memcpy(&error_number, told.data(), sizeof(error_number));
+  if (error_number == 0) return {};
+  return Status::failure(error_number, told.substr(sizeof(error_number)));
 }
 
 }  // namespace
