@@ -764,7 +764,8 @@ def a_socket_told_no_priorities_any_more(pawl):
 
 
 def a_lease_on_a_file_held_the_restorer_up(pawl):
-    """For 45 s a file, by the program's accomplice.  And the flags of what is opened stay as they were."""
+    """For 45 s a file, by the program's accomplice.  Who gives it up at once is waited for.  And the flags of what
+    is opened stay as they were."""
     with Kept(pawl) as kept:
         place = starts(kept, "os.chmod('.', 0o777)\n" + DROP + """
 import fcntl
@@ -773,12 +774,23 @@ def flags(): return [oct(fcntl.fcntl(one, fcntl.F_GETFL)) for one in made]
 was = flags()
 """, "flags() == was")
         assert kept.fail_power() == 0, kept.said()
-        holder = subprocess.Popen(["/usr/bin/python3", "-c", """
+
+        def holds(when_asked):
+            return subprocess.Popen(["/usr/bin/python3", "-c", f"""
 import fcntl, os, signal, sys
-signal.signal(signal.SIGIO, signal.SIG_IGN)
-fcntl.fcntl(os.open(sys.argv[1], os.O_RDWR), fcntl.F_SETLEASE, fcntl.F_WRLCK)
-print("held", flush=True); signal.pause()
+signal.signal(signal.SIGIO, {when_asked})
+file = os.open(sys.argv[1], os.O_RDWR)
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("held", flush=True)
+while True: signal.pause()
 """, os.path.join(place, "file")], stdout=subprocess.PIPE, **AS_NOBODY)
+
+        with holds("lambda *_: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)") as friend:
+            friend.stdout.readline()
+            found = kept.check()
+            friend.kill()
+            assert found.returncode == 0, found
+        holder = holds("signal.SIG_IGN")
         try:
             if holder.stdout.readline() != b"held\n":
                 print("skipped: no leases here")
