@@ -43,7 +43,7 @@ struct connection {
 struct answer {
   uv_write_t write;
   char* bytes;
-  size_t room;
+  size_t room; /* of the bytes and of itself */
 };
 
 /* What one client takes at most: half of a request and what was read behind it, answers for which
@@ -119,7 +119,7 @@ static void send_output(struct connection* connection, struct output* output) {
     return;
   }
   answer->bytes = output->bytes;
-  answer->room = output->room;
+  answer->room = output->room + sizeof *answer;
   answer->write.data = answer;
   /* There are OUTPUT_BYTES_PAUSE and a value at most. */
   const uv_buf_t buffer = uv_buf_init(output->bytes, (unsigned)output->count);

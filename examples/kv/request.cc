@@ -39,24 +39,35 @@ RequestReader::Outcome RequestReader::next() {
   return Outcome::kIncomplete;
 }
 
+size_t RequestReader::buffer_bytes() const {
+  size_t bytes = input_.capacity() + pieces_.capacity() * sizeof(Piece) +
+                 arguments_.capacity() * sizeof(std::string_view) +
+                 words_.capacity() * sizeof(std::string);
+  const size_t within = std::string().capacity();  // what a string needs no buffer for
+  for (const std::string& word : words_) bytes += word.capacity() > within ? word.capacity() : 0;
+  return bytes;
+}
+
 void RequestReader::forget_consumed() {
   input_.erase(0, start_);
   cursor_ -= start_;
   start_ = 0;
-  if (!in_array_) give_back();
+  give_back();
 }
 
 void RequestReader::give_back() {
+  words_.clear();
+  arguments_.clear();
+  if (!in_array_) pieces_.clear();
   // Half of a request may be there, and it may go on to be as large as the one before.
-  if (input_.size() < input_.capacity() / 2 && input_.capacity() > kIdleBufferBytes) {
-    input_.shrink_to_fit();
-  }
-  const auto is_large = [](const auto& list) {
-    return list.capacity() * sizeof(list[0]) > kIdleBufferBytes;
+  const auto shrink = [](auto& list) {
+    const bool is_large = list.capacity() * sizeof(list[0]) > kIdleBufferBytes;
+    if (is_large && list.size() < list.capacity() / 2) list.shrink_to_fit();
   };
-  if (is_large(pieces_)) std::vector<Piece>().swap(pieces_);
-  if (is_large(arguments_)) std::vector<std::string_view>().swap(arguments_);
-  if (is_large(words_)) std::vector<std::string>().swap(words_);
+  shrink(input_);
+  shrink(pieces_);
+  shrink(arguments_);
+  shrink(words_);
 }
 
 RequestReader::Step RequestReader::broken(std::string text) {

@@ -27,10 +27,7 @@ class RequestReader {
   Outcome next();
 
   // What its buffers take.
-  size_t buffer_bytes() const {
-    return input_.capacity() + pieces_.capacity() * sizeof(Piece) +
-           arguments_.capacity() * sizeof(std::string_view);
-  }
+  size_t buffer_bytes() const;
 
   // Valid until the next call of append() or next().
   Arguments arguments() const { return arguments_; }
@@ -49,7 +46,7 @@ class RequestReader {
   Step read_number(std::string_view what, int64_t& number);
   Step broken(std::string text);
   void forget_consumed();
-  // Gives back what a large request took.
+  // Gives back what a large request took, and the words of a line.
   void give_back();
 
   std::string input_;

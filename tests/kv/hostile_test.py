@@ -73,6 +73,24 @@ def idle_clients_kept_their_largest_buffers(server):
             client.socket.close()
 
 
+def words_of_a_line_were_counted_for_nobody(server):
+    """And kept while half a request was there: 3,000 clients took 2.9 GiB."""
+    clients = 100
+    before = resident_bytes(server)
+    idle = []
+    for rest in (b"*2\r\n$3\r\n", b""):
+        for line in (b"a " * 32700, b"b" * 65000):
+            for _ in range(clients):
+                idle.append(Wire(server))
+                idle[-1].send(line + b"\r\n" + rest)
+                expect(type(idle[-1].reply()), Error, "a line that is no request")
+    kept = resident_bytes(server) - before
+    if kept > 20 * MIB:
+        fail(f"{len(idle)} idle clients keep {kept / MIB:.0f} MiB")
+    for client in idle:
+        client.socket.close()
+
+
 def all_clients_together_took_more_than_there_is(server):
     """Those with the most lose their connections; the others are served."""
     piece = b"x" * (50 * MIB)
@@ -242,6 +260,7 @@ def main():
         if not options.strings:
             a_reply_that_was_too_large_took_the_elements(server)
             idle_clients_kept_their_largest_buffers(server)
+        words_of_a_line_were_counted_for_nobody(server)
         all_clients_together_took_more_than_there_is(server)
         expect(server.stop(), 0, "exit status of the server")
         memory_that_ran_out_ended_the_server(place, options.kv)

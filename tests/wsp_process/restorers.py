@@ -75,11 +75,56 @@ def a_limit_that_could_not_be_raised_had_no_name(pawl):
         assert kept.fail_power() == 0, kept.said()
 
 
+def a_check_said_yes_to_rights_that_the_restorer_lacks(pawl):
+    """It tries them, by the calls that the restore makes."""
+    with Kept(pawl) as kept:
+        kept.run(KEPT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        supervised(kept)
+        assert kept.fail_power() == 0, kept.said()
+        for who, reason in ((limited("--msgqueue=64:64"), "its limit RLIMIT_MSGQUEUE"),
+                            (["setpriv", "--bounding-set", "-net_raw"], "its bounding set")):
+            checked, restored = [subprocess.run([*who, pawl, "wsp", verb, kept.directory], capture_output=True, text=True,
+                                                timeout=WAIT_S_MAX) for verb in ("check", "restore")]
+            assert checked.returncode == 9 and reason in checked.stdout, checked
+            assert restored.returncode == 1 and reason in restored.stderr, restored
+        core = subprocess.run([*limited("--core=0:0"), pawl, "wsp", "check", kept.directory], capture_output=True, text=True)
+        assert core.returncode == 0 and kept.check().returncode == 0, (core, kept.check())
+
+
+# Everybody's of its user, in the space of process numbers that the test has of its own.
+STOPS_ALL = "import os, signal, sys\nprint('stops', flush=True)\nwhile True:\n    try: os.kill(-1, signal.SIGSTOP)\n    except OSError: pass"
+
+
+def a_check_was_held_up_by_who_stops_what_it_tries(pawl):
+    """A process with the program's users, for a moment: others with them may stop it."""
+    if "KEPT_OWN_NUMBERS" not in os.environ:
+        print("skipped: no process numbers of its own")
+        return
+    with Kept(pawl) as kept:
+        kept.for_nobody()
+        kept.run(["/usr/bin/python3", "-c", "import os, time; os.chdir('/'); os.setgroups([]); os.setresgid(*[65534] * 3); "
+                  "os.setresuid(*[65534] * 3); time.sleep(1000)"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        wait_for(lambda: os.stat(f"/proc/{kept.process()}").st_uid == NOBODY, "the program's user")
+        supervised(kept)
+        assert kept.fail_power() == 0, kept.said()
+        with subprocess.Popen(["/usr/bin/python3", "-c", STOPS_ALL], stdout=subprocess.PIPE, **AS_NOBODY) as stops:
+            try:
+                assert stops.stdout.readline() == b"stops\n"
+                for _ in range(4):
+                    found = command(kept, "check", kept.directory)
+                    assert found.returncode == 0 or "was stopped" in found.stdout, found
+            finally:
+                stops.kill()
+        assert kept.check().returncode == 0, kept.check()
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
     an_ordinary_user_was_told_only_by_the_restore(pawl)
     a_limit_that_could_not_be_raised_had_no_name(pawl)
+    a_check_said_yes_to_rights_that_the_restorer_lacks(pawl)
+    a_check_was_held_up_by_who_stops_what_it_tries(pawl)
 
 
 main()

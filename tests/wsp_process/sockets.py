@@ -692,6 +692,158 @@ def lost(): return [(a, b) for a, b in zip(was, [reads(*one) for one in made]) i
         assert found == repr(([], b"reno")), found
 
 
+def an_address_without_a_port_was_lost(pawl):
+    """Of a client that binds its address alone: the restored one connected from another."""
+    lines = """
+def bound(family, kind, address, stays=1):
+    one = socket.socket(family, kind); one.setsockopt(0, 24, 1)  # IP_BIND_ADDRESS_NO_PORT
+    one.bind((address, 0)); one.setsockopt(0, 24, stays); return one
+made = [bound(socket.AF_INET, kind, "127.0.0.5", stays)
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM) for stays in (0, 1)]
+try: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).bind(("::1", 0))
+except OSError: pass
+else: made += [bound(socket.AF_INET6, kind, "::1") for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM)]
+def names(): return [(one.getsockname(), one.getsockopt(0, 24)) for one in made]
+was = names()
+assert was[0] == (("127.0.0.5", 0), 0), was
+"""
+    with Kept(pawl) as kept:
+        place = starts(kept, lines, "[(a, b) for a, b in zip(was, names()) if a != b]")
+        assert kept.fail_power() == 0, kept.said()
+        assert kept.check().returncode == 0, kept.check()
+        assert said(kept, place) == "[]", kept.said()
+
+
+def sockets_that_were_shut_down_were_whole_again(pawl):
+    """Those of datagrams, which received and sent anew, and those of UNIX that listen."""
+    lines = """
+import select
+def shut(kind, how, address=None, peer=None, family=socket.AF_UNIX, listens=False):
+    one = socket.socket(family, kind)
+    if address is not None: one.bind(address)
+    if peer is not None: one.connect(peer)
+    if listens: one.listen(5)
+    try: one.shutdown(how)
+    except OSError: pass  # one that is not connected is shut down all the same
+    return one
+hears = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); hears.bind("hears")
+inner = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); inner.bind(("127.0.0.1", 0))
+made = [shut(socket.SOCK_DGRAM, how, None, peer) for how in range(3) for peer in (None, "hears")]
+made += [shut(socket.SOCK_DGRAM, how, "bound%d" % how) for how in range(3)]
+made += [shut(socket.SOCK_DGRAM, how, None, peer, socket.AF_INET) for how in (0, 2) for peer in (None, inner.getsockname())]
+made += [shut(kind, how, "%d-%d" % (kind, how), listens=True)
+         for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET) for how in range(3)]
+made += [shut(socket.SOCK_STREAM, 1, "stream"), hears, inner]
+def state(one):
+    poll = select.poll(); poll.register(one, select.POLLRDHUP)
+    try: sent = one.send(b"1", socket.MSG_DONTWAIT)
+    except OSError as error: sent = error.errno
+    return [mask for _, mask in poll.poll(0)], sent
+def states(): return [state(one) for one in made]
+was = states()
+assert was[1] == ([0x2000], 1) and was[3] == ([], 32) and was[5] == ([0x2010], 32), was
+"""
+    with Kept(pawl) as kept:
+        place = starts(kept, lines, "[(i, a, b) for i, (a, b) in enumerate(zip(was, states())) if a != b]")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == "[]", kept.said()
+
+
+def a_socket_told_no_priorities_any_more(pawl):
+    """SO_RCVPRIORITY, of Linux 6.14."""
+    with socket.socket() as one:
+        try:
+            one.setsockopt(1, 82, 1)
+        except OSError:
+            print("skipped: no SO_RCVPRIORITY")
+            return
+    with Kept(pawl) as kept:
+        place = starts(kept, "one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.setsockopt(1, 82, 1)", "one.getsockopt(1, 82)")
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == "1", kept.said()
+
+
+def a_lease_on_a_file_held_the_restorer_up(pawl):
+    """For 45 s a file, by the program's accomplice.  Who gives it up at once is waited for.  And the flags of what
+    is opened stay as they were."""
+    with Kept(pawl) as kept:
+        place = starts(kept, "os.chmod('.', 0o777)\n" + DROP + """
+import fcntl
+made = [os.open("file", os.O_RDWR | os.O_CREAT | flags) for flags in (0, os.O_NONBLOCK, os.O_APPEND)]
+def flags(): return [oct(fcntl.fcntl(one, fcntl.F_GETFL)) for one in made]
+was = flags()
+""", "flags() == was")
+        assert kept.fail_power() == 0, kept.said()
+
+        def holds(when_asked):
+            return subprocess.Popen(["/usr/bin/python3", "-c", f"""
+import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, {when_asked})
+file = os.open(sys.argv[1], os.O_RDWR)
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("held", flush=True)
+while True: signal.pause()
+""", os.path.join(place, "file")], stdout=subprocess.PIPE, **AS_NOBODY)
+
+        with holds("lambda *_: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)") as friend:
+            friend.stdout.readline()
+            found = kept.check()
+            friend.kill()
+            assert found.returncode == 0, found
+        holder = holds("signal.SIG_IGN")
+        try:
+            if holder.stdout.readline() != b"held\n":
+                print("skipped: no leases here")
+                return
+            began = time.monotonic()
+            found = kept.check()
+            assert found.returncode == 9 and "has a lease on" in found.stdout, found
+            kept.restore()
+            assert kept.supervisor.wait(60) == 1 and "has a lease on" in kept.said(), kept.said()
+            assert time.monotonic() - began < 20, "it was waited for"
+        finally:
+            holder.kill()
+            holder.wait()
+            holder.stdout.close()
+        assert said(kept, place) == "True", kept.said()
+
+
+def a_check_said_yes_to_a_name_that_could_not_be_made(pawl):
+    """Of a UNIX socket in a directory that became another's, or read-only, or where its name belongs to another."""
+    def became_roots(place):
+        os.chown(place, 0, 0)
+        os.chmod(place, 0o755)
+
+    def keeps_others_names(place):
+        os.chown(os.path.join(place, "one"), 0, 0)
+        os.chown(place, 0, 0)
+        os.chmod(place, 0o1777)
+
+    def was_removed(place):
+        os.rename(place, place + ".away")
+
+    for change, back, reason in (
+            (became_roots, lambda place: os.chown(place, NOBODY, NOBODY), "Permission denied"),
+            (keeps_others_names, lambda place: os.chown(place, NOBODY, NOBODY), "cannot remove the name that it left behind"),
+            (was_removed, lambda place: os.rename(place + ".away", place), "No such file or directory")):
+        with Kept(pawl) as kept:
+            named = os.path.join(kept.top, "named")
+            os.mkdir(named)
+            os.chown(named, NOBODY, NOBODY)
+            place = starts(kept, "os.chmod('.', 0o777)\n" + DROP + f"one = socket.socket(socket.AF_UNIX); one.bind({named!r} + '/one'); one.listen(5)",
+                           "one.getsockname()")
+            os.chmod(named + "/one", 0o777)
+            assert kept.fail_power() == 0, kept.said()
+            change(named)
+            found = kept.check()
+            assert found.returncode == 9 and reason in found.stdout, (change, found)
+            kept.restore()
+            assert kept.supervisor.wait(60) == 1 and reason in kept.said(), (change, kept.said())
+            back(named)
+            assert kept.check().returncode == 0, kept.check()
+            assert said(kept, place) == repr(named + "/one"), kept.said()
+
+
 def options_of_mptcp_were_lost(pawl):
     """Which are those of TCP."""
     try:
@@ -716,10 +868,33 @@ def a_socket_that_may_not_be_marked_again_was_restored_without(pawl):
         place = starts(kept, "one = socket.socket(); one.setsockopt(1, 36, 77); one.bind(('127.0.0.1', 0)); one.listen(5)",
                        "one.getsockopt(1, 36)")
         assert kept.fail_power() == 0, kept.said()
-        found = subprocess.run(["setpriv", "--bounding-set=-net_admin,-net_raw", "--", kept.pawl, "wsp", "restore",
-                                kept.directory], capture_output=True, text=True, timeout=60)
+        found = without(kept, "net_admin,-net_raw", "restore")
         assert found.returncode == 1 and "SO_MARK cannot be set" in found.stderr, found
         assert said(kept, place) == "77"
+
+
+def without(kept, rights, verb):
+    return subprocess.run(["setpriv", "--bounding-set=-" + rights, "--", kept.pawl, "wsp", verb, kept.directory],
+                          capture_output=True, text=True, timeout=60)
+
+
+def a_check_said_yes_to_what_takes_a_right_that_the_restorer_lacks(pawl):
+    """A mark of datagrams, also of a UNIX socket, and a timer that wakes the machine up."""
+    if not may_mark():
+        return
+    marked = "one = socket.socket(socket.%s, socket.SOCK_DGRAM); one.setsockopt(1, 36, 77)"
+    wanted = [(marked % family, "net_admin,-net_raw", "SO_MARK cannot be set") for family in ("AF_INET", "AF_UNIX")]
+    timer = ctypes.CDLL(None).timerfd_create(9, 0)  # CLOCK_BOOTTIME_ALARM
+    if timer >= 0:
+        os.close(timer)
+        wanted.append(("import ctypes; ctypes.CDLL(None).timerfd_create(9, 0)", "wake_alarm", "a timerfd"))
+    for lines, rights, reason in wanted:
+        with Kept(pawl) as kept:
+            starts(kept, lines)
+            assert kept.fail_power() == 0, kept.said()
+            found = without(kept, rights, "check")
+            assert found.returncode == 9 and reason in found.stdout, found
+            assert kept.check().returncode == 0, kept.check()
 
 
 def buffers_that_nobody_set_were_not_tuned_any_more(pawl):
@@ -832,11 +1007,15 @@ def a_pipe_was_larger_than_the_restorer_may_make(pawl):
                 fcntl.fcntl(held[-1], 1031, mib)  # F_SETPIPE_SZ
         except PermissionError:
             pass
-        found = subprocess.run(["setpriv", "--bounding-set=-sys_resource,-sys_admin", "--", kept.pawl, "wsp", "restore",
-                                kept.directory], capture_output=True, text=True, timeout=60)
+        found, checked = [
+            subprocess.run(["setpriv", "--bounding-set=-sys_resource,-sys_admin", "--", kept.pawl, "wsp", verb,
+                            kept.directory], capture_output=True, text=True, timeout=60) for verb in ("restore", "check")]
         for one in held:
             os.close(one)
         assert found.returncode == 1 and "a pipe of 1048576 bytes; raise" in found.stderr, found
+        # The check had said yes.
+        assert checked.returncode == 9 and "a pipe of 1048576 bytes; raise" in checked.stdout, checked
+        assert kept.check().returncode == 0, kept.check()
         assert said(kept, place) == str(mib)
 
 
@@ -1008,8 +1187,14 @@ def main():
     a_file_of_a_process_was_saved_and_never_restored(pawl)
     a_check_said_yes_to_what_had_another_file_open(pawl)
     options_of_sockets_were_lost(pawl)
+    an_address_without_a_port_was_lost(pawl)
+    sockets_that_were_shut_down_were_whole_again(pawl)
+    a_socket_told_no_priorities_any_more(pawl)
+    a_check_said_yes_to_a_name_that_could_not_be_made(pawl)
+    a_lease_on_a_file_held_the_restorer_up(pawl)
     options_of_mptcp_were_lost(pawl)
     a_socket_that_may_not_be_marked_again_was_restored_without(pawl)
+    a_check_said_yes_to_what_takes_a_right_that_the_restorer_lacks(pawl)
     buffers_that_nobody_set_were_not_tuned_any_more(pawl)
     registrations_of_a_duplicate_came_back_on_another_file(pawl)
     a_program_that_watches_its_input_could_not_be_restored_without_a_terminal(pawl)

@@ -109,20 +109,30 @@ int watch_over(wsp::Process& process, wsp::SupervisorEars& ears, const char* ver
   return program.signal != 0 ? kSignalExit + program.signal : program.exit_code;
 }
 
+// There is none; or what there is was restored, and ran on.
+bool is_no_save(const Status& saved) {
+  return saved.error_number() == ENODATA || saved.error_number() == EALREADY;
+}
+
+// What is no save has no value, and needs no room while the next program starts.
+Result<bool> discard(const Status& opened, const wsp::KeptMemory& earlier) {
+  return opened.error_number() == ENOENT ||
+         (opened.ok() && is_no_save(wsp::read_saved(earlier).status()));
+}
+
 // A service starts with `run` at each boot: that must not lose what the failure before it saved. In
 // the way is a valid save, and whatever is not known to be none.
-Status refuse_to_lose(const Status& opened, const wsp::KeptMemory& earlier) {
+Result<bool> refuse_to_lose(const Status& opened, const wsp::KeptMemory& earlier) {
   const std::string& directory = earlier.directory().path();
   const auto in_the_way = [&](const std::string& what) {
     return Status::failure(ENOTEMPTY,
                            fmt::format("{}: {}, or throw it away with --discard", directory, what));
   };
-  if (opened.error_number() == ENOENT) return {};
+  if (opened.error_number() == ENOENT) return true;
   if (!opened.ok())
     return in_the_way("whether it holds a save cannot be told: " + opened.text() + "; mend that");
   const Status saved = wsp::read_saved(earlier).status();
-  // There is none; or what there is was restored, and ran on.
-  if (saved.error_number() == ENODATA || saved.error_number() == EALREADY) return {};
+  if (is_no_save(saved)) return true;
   if (!saved.ok())
     return in_the_way("a save is there that cannot be restored: " + saved.text() +
                       "; keep it for that");
@@ -169,8 +179,8 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
     if (!own.ok()) return refuse_wsp(kVerb, own.status());
     arguments.directory = own.value();
   }
-  Result<wsp::KeptMemory> memory = wsp::KeptMemory::create(
-      arguments.directory, arguments.discards ? wsp::KeptMemory::JudgeEarlier() : refuse_to_lose);
+  Result<wsp::KeptMemory> memory =
+      wsp::KeptMemory::create(arguments.directory, arguments.discards ? discard : refuse_to_lose);
   if (!memory.ok()) return refuse_wsp(kVerb, memory.status());
   Result<wsp::SupervisorEars> ears = open_ears(memory.value(), arguments);
   if (!ears.ok()) return refuse_wsp(kVerb, ears.status());

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -293,6 +295,34 @@ std::uint64_t CallList::place(const void* bytes, std::size_t count) {
 const AnnexCall& CallList::call(std::size_t index) const {
   PAWL_ASSERT(index < count_);
   return calls()[index];
+}
+
+Status CallList::first_failure(const char* what) const {
+  for (std::size_t i = 0; i < count_; ++i) {
+    if (call(i).failed())
+      return FailedCall{call(i).error_number(),
+                        fmt::format("{}: system call {} (argument {:x})", what, call(i).number,
+                                    call(i).arguments[0])};
+  }
+  return {};
+}
+
+Status CallList::make_here() {
+  void* const place = reinterpret_cast<void*>(kAnnexList);  // NOLINT(performance-no-int-to-ptr)
+  // Not each time: the calls may have made it less that the process may map.
+  if (!is_mapped_here_ && ::mmap(place, kAnnexListBytes, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != place)
+    return FailedCall{errno, "cannot map the list of calls"};
+  is_mapped_here_ = true;
+  std::memcpy(place, view_.data(), view_.size());
+  for (std::size_t i = 0; i < count_; ++i) {
+    AnnexCall& made = calls()[i];
+    const auto& its = made.arguments;
+    const long result =
+        ::syscall(static_cast<long>(made.number), its[0], its[1], its[2], its[3], its[4], its[5]);
+    made.result = static_cast<std::uint64_t>(result == -1 ? -errno : result);
+  }
+  return {};
 }
 
 const std::byte* CallList::data(std::uint64_t address) const {

@@ -61,8 +61,13 @@ class CallList {
   std::uint64_t place(const void* bytes, std::size_t count);
   std::size_t count() const { return count_; }
   const AnnexCall& call(std::size_t index) const;
+  // Of the calls that were made, the first that failed.
+  Status first_failure(const char* what) const;
   // What the program's kernel wrote at an address that place() gave.
   const std::byte* data(std::uint64_t address) const;
+
+  // Makes the calls here, in this process, in place of run_calls(): in a child, for they change it.
+  Status make_here();
 
   // False when the program's memory is gone.
   bool send() const;
@@ -79,6 +84,7 @@ class CallList {
   Descriptor program_memory_;  // /proc/PID/mem
   std::size_t count_ = 0;
   std::size_t data_used_ = 0;
+  bool is_mapped_here_ = false;
 };
 
 constexpr time_t kCallsSecondsMax = 5;

@@ -98,10 +98,15 @@ bool hears_of_changes(int netlink) {
   return std::any_of(groups.begin(), groups.end(), [](std::uint32_t bits) { return bits != 0; });
 }
 
-// As one that was aborted is, too, which is closed as a new one is, and has seen no packets.
-bool is_shut_down(int socket) {
+// As one that was aborted is, too, which is closed as a new one is, and has seen no packets.  Of
+// UNIX sockets alone is it told that they send no more, and receive still.
+std::uint32_t read_shut(int socket, const DescriptorFacts& facts) {
+  if (facts.domain == AF_UNIX) {
+    if (const auto told = shut_of(socket)) return *told;
+  }
   pollfd looked{socket, POLLRDHUP, 0};
-  return ::poll(&looked, 1, 0) == 1 && (looked.revents & POLLRDHUP) != 0;
+  if (::poll(&looked, 1, 0) != 1 || (looked.revents & POLLRDHUP) == 0) return 0;
+  return (looked.revents & POLLHUP) != 0 ? kShutReceiving | kShutSending : kShutReceiving;
 }
 
 // One that asks the kernel, as libc does to find which addresses there are: what it has asked is
@@ -160,7 +165,10 @@ Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
   const bool was_used = (info.tcpi_state != 0 && info.tcpi_state != kTcpClosed) ||
                         info.tcpi_segs_in != 0 || info.tcpi_segs_out != 0;
   // A connection ends with the machine; its end is as if the other side had been restarted.
-  if (is_stream && !listens && (facts.peer_bytes != 0 || was_used || is_shut_down(socket))) {
+  const bool may_be_connected = is_stream && !listens;
+  const bool was_connected = may_be_connected && (facts.peer_bytes != 0 || was_used);
+  if (!was_connected) facts.shut = read_shut(socket, facts);
+  if (was_connected || (may_be_connected && (facts.shut & kShutReceiving) != 0)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::reset);
     facts.peer_bytes = 0;
     return {};

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "wsp/process/program_rights.h"
@@ -73,6 +75,28 @@ bool has_unchanged_name(const std::string& name, const FileProof& had) {
          prove_file(holding.get(), path.filename().string(), is) && is_same(had, is, false);
 }
 
+// Who has a lease and is no enemy gives it up at once, as a file server does.  All files together
+// are waited for no longer than that.
+bool may_wait_for_lease() {
+  constexpr std::chrono::seconds kAllLeasesMax{1};
+  static const auto until = std::chrono::steady_clock::now() + kAllLeasesMax;
+  if (std::chrono::steady_clock::now() >= until) return false;
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return true;
+}
+
+// Whoever has a lease on it (F_SETLEASE) must not hold us up: the status flags are those asked for.
+Descriptor open_at_once(const std::string& link, int flags) {
+  Descriptor opened;
+  do {
+    opened.reset(::open(link.c_str(), flags | O_NONBLOCK | O_CLOEXEC));
+  } while (!opened.valid() && errno == EWOULDBLOCK && may_wait_for_lease());
+  const bool is_name = (flags & O_PATH) != 0;
+  if (opened.valid() && !is_name && (flags & O_NONBLOCK) == 0)
+    ::fcntl(opened.get(), F_SETFL, ::fcntl(opened.get(), F_GETFL) & ~O_NONBLOCK);
+  return opened;
+}
+
 }  // namespace
 
 FileProof proof_of(const DescriptorFacts& facts) {
@@ -131,15 +155,20 @@ Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
   {
     const Result<ProgramRights> rights = ProgramRights::take(program);
     if (!rights.ok()) return rights.status();
-    Descriptor opened(::open(link.c_str(), flags | O_CLOEXEC));
+    Descriptor opened = open_at_once(link, flags);
     if (opened.valid()) return opened;
   }
   const int error_number = errno;
+  if (error_number == EWOULDBLOCK)
+    return FailedCall{error_number,
+                      "a program has a lease on " + name +
+                          " (fcntl(2), F_SETLEASE; /proc/locks has its number), which "
+                          "it was asked to give up; try again, or stop it"};
   const bool is_refused = error_number == EACCES || error_number == EPERM;
   if (!is_refused || had.birth_time_ns == 0 || is_device(had.type) ||
       (!same_boot && !has_unchanged_name(name, had)))
     return FailedCall{error_number, "cannot open " + name + " with the program's rights"};
-  Descriptor opened(::open(link.c_str(), flags | O_CLOEXEC));
+  Descriptor opened = open_at_once(link, flags);
   if (!opened.valid()) return FailedCall{errno, "cannot open " + name};
   return opened;
 }

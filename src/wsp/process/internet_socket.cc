@@ -18,9 +18,37 @@ namespace pawl::wsp {
 
 namespace {
 
+// At the same place in both versions.
+bool has_port(const sockaddr_storage& address) {
+  return reinterpret_cast<const sockaddr_in&>(address).sin_port != 0;
+}
+
+bool is_any(const sockaddr_storage& address) {
+  if (address.ss_family != AF_INET6)
+    return reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr == htonl(INADDR_ANY);
+  return IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr) != 0;
+}
+
+// One with an address may have no port yet (IP_BIND_ADDRESS_NO_PORT).
 bool has_address(const DescriptorFacts& facts) {
-  const auto* const address = reinterpret_cast<const sockaddr_in*>(&facts.address);
-  return facts.address_bytes != 0 && address->sin_port != 0;
+  return facts.address_bytes != 0 && (has_port(facts.address) || !is_any(facts.address));
+}
+
+// Where it had no port none is chosen, whatever became of that option since.
+bool bind_to(int socket, const sockaddr_storage& address, socklen_t bytes) {
+  const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
+  if (has_port(address)) return ::bind(socket, generic, bytes) == 0;
+  const int on = 1;
+  int before = 0;
+  socklen_t before_bytes = sizeof(before);
+  if (::getsockopt(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &before, &before_bytes) != 0 ||
+      ::setsockopt(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on)) != 0)
+    return false;
+  const bool is_bound = ::bind(socket, generic, bytes) == 0;
+  const int error_number = errno;
+  ::setsockopt(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &before, sizeof(before));
+  errno = error_number;
+  return is_bound;
 }
 
 bool is_internet_stream(const DescriptorFacts& facts) {
@@ -82,7 +110,7 @@ Status bind_again(const SavedDescriptor& saved, int socket) {
   sockaddr_storage address = facts.address;
   PAWL_TRY(find_interface(address));
   const auto& generic = reinterpret_cast<const sockaddr&>(address);
-  if (::bind(socket, &generic, facts.address_bytes) == 0) return {};
+  if (bind_to(socket, address, facts.address_bytes)) return {};
   if (errno == EADDRNOTAVAIL && is_of_this_machine(generic)) {
     return Status::failure(EADDRNOTAVAIL,
                            "its address is there, but cannot be used yet (IPv6 looks for "
@@ -93,7 +121,7 @@ Status bind_again(const SavedDescriptor& saved, int socket) {
     const Result<sockaddr_storage> source = source_of(saved);
     if (!source.ok()) return source.status();
     address = source.value();
-    if (::bind(socket, &generic, facts.address_bytes) == 0) return {};
+    if (bind_to(socket, address, facts.address_bytes)) return {};
   }
   const int error_number = errno;
   return FailedCall{error_number, with_advice("its address cannot be had", error_number, facts)};
@@ -136,8 +164,9 @@ Result<Descriptor> make_internet_socket(const SavedDescriptor& saved) {
   return made;
 }
 
-Status check_internet_socket(const SavedDescriptor& saved) {
-  return is_internet_stream(saved.facts) ? make_internet_socket(saved).status() : Status{};
+Status check_bound_socket(const SavedDescriptor& saved) {
+  return is_internet_stream(saved.facts) ? make_internet_socket(saved).status()
+                                         : make_unbound(saved).status();
 }
 
 Status check_unshared_address(const SavedDescriptor& saved) {

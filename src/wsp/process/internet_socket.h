@@ -13,8 +13,9 @@ namespace pawl::wsp {
 // connected yet, and a stream shares its address (SO_REUSEADDR) until give_reuse().
 Result<Descriptor> make_internet_socket(const SavedDescriptor& saved);
 
-// Whether that can be done for a stream: nobody else may have its address.
-Status check_internet_socket(const SavedDescriptor& saved);
+// Whether a socket can be made with its options and its owner; and, of an Internet stream, whether
+// nobody else has its address.
+Status check_bound_socket(const SavedDescriptor& saved);
 
 // Whether nobody would share a stream's address with it (SO_REUSEPORT), and get some of its
 // connections: a parent that it is from, or another program of the same user that is to.

@@ -236,9 +236,11 @@ Result<KeptMemory> KeptMemory::create(const std::string& directory, const JudgeE
   if (!memory.ok()) return memory.status();
   made.memory_ = std::move(memory.value());
   PAWL_TRY(made.identify_memory());
-  if (::ftruncate(made.image_file_.get(), kImageBytes) != 0 ||
-      ::posix_fallocate(made.image_file_.get(), 0, kImageBytes) != 0)
-    return failed("cannot reserve the image in " + directory);
+  const std::string no_image = "cannot reserve the image in " + directory;
+  if (::ftruncate(made.image_file_.get(), kImageBytes) != 0) return failed(no_image);
+  if (const int error_number = ::posix_fallocate(made.image_file_.get(), 0, kImageBytes);
+      error_number != 0)
+    return FailedCall{error_number, no_image};
   if (::ftruncate(made.memory_.get(), static_cast<off_t>(kMemoryFileBytes)) != 0) {
     return Status::failure(EOPNOTSUPP,
                            directory +
@@ -263,11 +265,12 @@ Status KeptMemory::give_way(const JudgeEarlier& judge) {
   for (const int is_not_ours : {EBUSY, EPERM, EACCES}) {
     if (opened.error_number() == is_not_ours) return opened;
   }
-  if (judge) PAWL_TRY(judge(opened, *this));
+  const Result<bool> is_no_save = judge(opened, *this);
+  if (!is_no_save.ok()) return is_no_save.status();
   unmap_image();
   // Nobody misses what is no save, and its space is needed.
   for (const Descriptor* file : {&image_file_, &memory_}) {
-    if (judge && file->valid() && ::ftruncate(file->get(), 0) != 0)
+    if (is_no_save.value() && file->valid() && ::ftruncate(file->get(), 0) != 0)
       return failed("cannot empty " + directory_.path());
   }
   return {};
@@ -326,6 +329,22 @@ Status KeptMemory::reserve(std::uint64_t address, std::uint64_t bytes) const {
       return failed("there is no room in " + directory_.path());
     address += piece;
     bytes -= piece;
+  }
+  return {};
+}
+
+// What another thread of the program stores there for the first time meanwhile may be lost: it
+// stores to where this one is mapping something else.
+Status KeptMemory::give_back_room(std::uint64_t address, std::uint64_t bytes) const {
+  const std::uint64_t end = address + bytes;
+  while (address < end) {
+    const off_t hole = ::lseek(memory_.get(), static_cast<off_t>(address), SEEK_HOLE);
+    if (hole < 0) return failed("cannot read the memory file");
+    const off_t data = ::lseek(memory_.get(), hole, SEEK_DATA);  // fails where none is behind it
+    const auto from = static_cast<std::uint64_t>(hole);
+    const std::uint64_t until = data < 0 ? end : std::min(end, static_cast<std::uint64_t>(data));
+    if (from < until) PAWL_TRY(punch(from, until - from));
+    address = std::max(until, from);
   }
   return {};
 }

@@ -27,13 +27,15 @@ class KeptMemory {
  public:
   // Several may look at what was saved at the same time; one alone may change it.
   enum class Use { alone, to_look };
-  // Whether what a directory holds may be lost: it is open where `opened` says so.
-  using JudgeEarlier = std::function<Status(const Status& opened, const KeptMemory& earlier)>;
-  // Makes the directory if there is none, takes its lock, asks `judge` under it, if there is one,
-  // and makes empty memory of a new generation and an image without a marker, beside what is there.
-  // EBUSY: another supervisor has it.  EPERM: the directory, or a file in it, is not this user's
-  // own.  EOPNOTSUPP: the files would not be in memory that survives, or are not allowed to be as
-  // long as they must be.
+  // Whether what a directory holds, which is open where `opened` says so, is no save: then its
+  // space is given up at once, else when another program takes its place.  Fails where it must
+  // stay.
+  using JudgeEarlier = std::function<Result<bool>(const Status& opened, const KeptMemory& earlier)>;
+  // Makes the directory if there is none, takes its lock, asks `judge` under it, and makes empty
+  // memory of a new generation and an image without a marker, beside what is there. EBUSY: another
+  // supervisor has it.  EPERM: the directory, or a file in it, is not this user's own.  EOPNOTSUPP:
+  // the files would not be in memory that survives, or are not allowed to be as long as they must
+  // be.
   static Result<KeptMemory> create(const std::string& directory, const JudgeEarlier& judge);
   // Of what was made so: from here on it lies there, and nothing that was saved before.
   Status take_place();
@@ -65,6 +67,8 @@ class KeptMemory {
   Status write(std::uint64_t address, std::span<const std::byte> bytes) const;
   // Room for all of it, whose bytes stay as they are.  ENOSPC.
   Status reserve(std::uint64_t address, std::uint64_t bytes) const;
+  // Of that range, the room that holds no bytes: those stay as they are.
+  Status give_back_room(std::uint64_t address, std::uint64_t bytes) const;
   // No further page finds room.
   bool is_full() const;
   // From a file, as far as that reaches; zeros behind it.

@@ -212,6 +212,14 @@ void MemoryCalls::forget(std::uint64_t start, std::uint64_t bytes) {
   if (memory_.punch(start, bytes).ok()) mark_free(start, bytes);
 }
 
+void MemoryCalls::give_back(const RunningCall& running, bool with_place) {
+  if (with_place) {
+    forget(running.place, running.bytes);
+  } else if (running.has_room) {
+    (void)memory_.give_back_room(running.place, running.bytes);
+  }
+}
+
 void MemoryCalls::adopt_mapping(std::uint64_t start, std::uint64_t bytes) {
   mark_used(start, bytes);
 }
@@ -355,14 +363,18 @@ CallDecision MemoryCalls::map(pid_t thread, const tracing::Registers& call, Runn
   if (is_memory) {
     if (has_file) {
       // Room while nothing is given up for it; its bytes when it is mapped, and not before: a call
-      // that fails leaves what was there.
-      if (Status done = memory_.reserve(running.place, bytes_within(*file, call.r9, bytes));
-          !done.ok()) {
-        if (running.was_chosen) forget(running.place, bytes);
+      // that fails leaves what was there.  One that replaces nothing gives nothing up, and where it
+      // fails the program may be storing to what is there.
+      running.file = std::move(file);
+      running.has_room = (flags & MAP_FIXED_NOREPLACE) == 0;
+      Status done;
+      if (running.has_room)
+        done = memory_.reserve(running.place, bytes_within(*running.file, call.r9, bytes));
+      if (!done.ok()) {
+        give_back(running, running.was_chosen);
         return fail(done);
       }
-      running.origins.push_back(origin_of(*file, call.r9, running.place, bytes));
-      running.file = std::move(file);
+      running.origins.push_back(origin_of(*running.file, call.r9, running.place, bytes));
     } else if ((flags & MAP_SHARED) != 0) {
       running.origins.push_back({running.place, bytes, false, 0, 0, {}});
     }
@@ -387,8 +399,7 @@ Status MemoryCalls::fill(const RunningCall& running) const {
 CallDecision MemoryCalls::finish_map(RunningCall& running, std::uint64_t result, CallList& list) {
   if (result >= kErrorsFrom) {
     // What is there already is not ours to take away.
-    if (running.was_chosen && result != static_cast<std::uint64_t>(-EEXIST))
-      forget(running.place, running.bytes);
+    give_back(running, running.was_chosen && result != static_cast<std::uint64_t>(-EEXIST));
     return answer(result);
   }
   mark_used(running.place, running.bytes);
@@ -629,22 +640,33 @@ CallDecision MemoryCalls::protect(pid_t thread, const tracing::Registers& call,
     const auto start = std::max<std::uint64_t>(line.start, call.rdi);
     const auto end = std::min<std::uint64_t>(line.end, call.rdi + bytes);
     if (start >= end || is_in_memory_file(line, memory_)) continue;
-    if (line.is_shared || line.is_kernels())
+    if (line.is_shared || line.is_kernels()) {
+      give_copies_back(running);
       return refuse(EACCES, fmt::format("mprotect: {} cannot be made writable", line.name));
+    }
     // A file's private pages that were only read so far: from here on they are memory.
     const Descriptor file = open_mapped_file(thread, line);
-    if (!file.valid() || !list.has_room() || origins_.is_full())
+    if (!file.valid() || !list.has_room() || origins_.is_full()) {
+      give_copies_back(running);
       return refuse(EACCES, "mprotect: cannot read " + line.name + " to make it writable");
+    }
     const std::uint64_t offset = line.offset + (start - line.start);
-    if (Status done = memory_.copy_file(file.get(), offset, start, end - start); !done.ok())
-      return fail(done);
     running.origins.push_back(origin_of(file, offset, start, end - start));
+    if (Status done = memory_.copy_file(file.get(), offset, start, end - start); !done.ok()) {
+      give_copies_back(running);
+      return fail(done);
+    }
     list.add(SYS_mmap, {start, end - start, call.rdx, MAP_SHARED | MAP_FIXED,
                         static_cast<std::uint64_t>(descriptor_), start});
   }
   if (list.count() == 0) return {};
   running.kind = RunningCall::Kind::make_memory;
   return {Kind::list, 0, {}, {}};
+}
+
+// Where they lie the files themselves are still mapped.
+void MemoryCalls::give_copies_back(const RunningCall& running) const {
+  for (const Origin& copy : running.origins) (void)memory_.punch(copy.start, copy.bytes);
 }
 
 // What a program says it does without shows zeros again, or its file's bytes.
@@ -730,10 +752,18 @@ CallDecision MemoryCalls::finish_list(RunningCall& running, CallList& list) {
       forget(running.place, running.bytes);
       return running.is_made_again ? again() : answer(running.answer);
     case RunningCall::Kind::make_memory: {
+      // All are made: behind one that failed, others may have become memory.
+      std::uint64_t refused = 0;
       for (std::size_t i = 0; i < list.count(); ++i) {
-        if (list.call(i).failed()) return answer(list.call(i).result);
-        origins_.set(running.origins[i]);
+        const Origin& copy = running.origins[i];
+        if (!list.call(i).failed()) {
+          origins_.set(copy);
+        } else {
+          (void)memory_.punch(copy.start, copy.bytes);
+          if (refused == 0) refused = list.call(i).result;
+        }
       }
+      if (refused != 0) return answer(refused);
       const tracing::Registers& call = running.original;
       running.kind = RunningCall::Kind::protect;
       list.clear();

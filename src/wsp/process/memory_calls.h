@@ -56,6 +56,7 @@ struct RunningCall {
   bool is_made_again = false;  // behind `undo`
   bool was_chosen = false;     // the place was ours to choose
   bool is_memory = false;      // in the memory file, that is
+  bool has_room = false;       // which was reserved for a file's bytes
   // What is laid there when it is mapped, and noted of it.
   std::shared_ptr<const Descriptor> file;
   std::vector<Origin> origins;
@@ -117,6 +118,10 @@ class MemoryCalls {
   void end_work(std::uint64_t start, std::uint64_t bytes);
   // It is not mapped any more.
   void forget(std::uint64_t start, std::uint64_t bytes);
+  // A call that failed: its place with all that lies there, or the room alone that was reserved
+  // for a file's bytes, and what is there stays.
+  void give_back(const RunningCall& running, bool with_place);
+  void give_copies_back(const RunningCall& running) const;
   // False where another mapping is, or is about to be; true also outside of what we choose from.
   bool reserve(std::uint64_t start, std::uint64_t bytes);
   void mark_used(std::uint64_t start, std::uint64_t bytes);

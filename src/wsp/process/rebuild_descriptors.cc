@@ -52,6 +52,15 @@ Status cannot_open(const DescriptorFacts& facts, const Status& why) {
       fmt::format("descriptor {} cannot be opened again: {}", facts.number, why.text()));
 }
 
+Status give_pipe_size(const DescriptorFacts& facts, int pipe) {
+  const auto size = static_cast<int>(facts.value);
+  if (size == 0 || ::fcntl(pipe, F_SETPIPE_SZ, size) >= size) return {};
+  return cannot_open(facts, fmt::format("a pipe of {} bytes; raise fs.pipe-max-size or "
+                                        "fs.pipe-user-pages-soft (sysctl), or restore with "
+                                        "CAP_SYS_RESOURCE",
+                                        size));
+}
+
 timespec time_of(std::uint64_t nanoseconds) {
   return {static_cast<time_t>(nanoseconds / kSecondNs), static_cast<long>(nanoseconds % kSecondNs)};
 }
@@ -85,6 +94,7 @@ class Rebuild {
     give_reuse();
     // Now all sockets have their addresses: one may be another's peer.
     PAWL_TRY(each([this](const SavedDescriptor& one) { return connect_unix_socket(one); }));
+    PAWL_TRY(each([](const SavedDescriptor& one) { return shut_down(one); }));
     // Last: those take addresses, and time.
     PAWL_TRY(each([this](const SavedDescriptor& one) { return make_reset(one); }));
     for (const SavedDescriptor& descriptor : saved_.descriptors) {
@@ -212,12 +222,7 @@ class Rebuild {
       return cannot_open(facts, "a pipe");
     const Descriptor reading(reading_);
     const Descriptor writing(writing_);
-    const auto size = static_cast<int>(facts.value);
-    if (size != 0 && ::fcntl(writing.get(), F_SETPIPE_SZ, size) < size)
-      return cannot_open(facts, fmt::format("a pipe of {} bytes; raise fs.pipe-max-size or "
-                                            "fs.pipe-user-pages-soft (sysctl), or restore with "
-                                            "CAP_SYS_RESOURCE",
-                                            size));
+    PAWL_TRY(give_pipe_size(facts, writing.get()));
     ::fcntl(writing.get(), F_SETFL, O_NONBLOCK);
     const auto length = static_cast<ssize_t>(descriptor.text.size());
     if (length > 0 &&
@@ -349,6 +354,19 @@ class Rebuild {
     }
   }
 
+  // One of the Internet that is not connected is shut down nevertheless.
+  static Status shut_down(const SavedDescriptor& descriptor) {
+    const DescriptorFacts& facts = descriptor.facts;
+    const DescriptorKind kind = kind_of(descriptor);
+    if ((kind != DescriptorKind::bound && kind != DescriptorKind::listening) || facts.shut == 0)
+      return {};
+    const int how = facts.shut == kShutReceiving ? SHUT_RD
+                    : facts.shut == kShutSending ? SHUT_WR
+                                                 : SHUT_RDWR;
+    if (::shutdown(facts.number, how) == 0 || errno == ENOTCONN) return {};
+    return cannot_open(facts, "a socket cannot be shut down");
+  }
+
   // A connection whose other end was restarted.
   Status make_reset(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
@@ -386,6 +404,24 @@ void close_all_but(const std::vector<int>& kept) {
   for (const int number : numbers_in("/proc/self/fd")) {
     if (std::find(kept.begin(), kept.end(), number) == kept.end()) ::close(number);
   }
+}
+
+Status check_pipes(const SavedProcess& saved) {
+  std::set<std::uint64_t> made;
+  std::vector<Descriptor> held;
+  for (const SavedDescriptor& descriptor : saved.descriptors) {
+    const DescriptorFacts& facts = descriptor.facts;
+    if (facts.kind != static_cast<std::uint32_t>(DescriptorKind::pipe) ||
+        !made.insert(facts.inode).second)
+      continue;
+    int ends[2];
+    // More than this command may have open: it does not go further.
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+      return errno == EMFILE ? Status{} : cannot_open(facts, "a pipe");
+    const Descriptor reading(ends[0]);
+    PAWL_TRY(give_pipe_size(facts, held.emplace_back(ends[1]).get()));
+  }
+  return {};
 }
 
 Status rebuild_descriptors(const SavedProcess& saved, SpareNumbers spare,

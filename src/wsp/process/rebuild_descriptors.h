@@ -17,6 +17,10 @@ using StandardStreams = std::array<int, 3>;
 bool move_descriptor(int from, int to, bool closes_on_exec);
 void close_all_but(const std::vector<int>& kept);
 
+// Whether its pipes can be made as large as they were, as far as this process may have as many
+// open.
+Status check_pipes(const SavedProcess& saved);
+
 // All that is open and not in `kept` is closed.  `kept` and `standard` have numbers that the
 // program has not; `spare` has more of them.
 Status rebuild_descriptors(const SavedProcess& saved, SpareNumbers spare,

@@ -144,6 +144,10 @@ enum class DescriptorKind : std::uint32_t {
   reset = 10,     // a stream whose other end is gone
 };
 
+// As the kernel counts what shutdown(2) ended.
+constexpr std::uint32_t kShutReceiving = 1;
+constexpr std::uint32_t kShutSending = 2;
+
 struct DescriptorFacts {
   std::int32_t number;
   std::uint32_t kind;
@@ -168,7 +172,7 @@ struct DescriptorFacts {
   std::uint32_t user;  // whose a socket or a pipe is, and its mode: not those of a socket's name
   std::uint32_t group;
   std::uint32_t mode;
-  std::uint32_t padding;
+  std::uint32_t shut;        // of a socket: kShutReceiving, kShutSending
   sockaddr_storage address;  // wsp/process/interface_name.h
   sockaddr_storage peer;
 };

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <grp.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,11 +27,11 @@
 #include "medium/descriptor.h"
 #include "tracing/filter.h"
 #include "tracing/thread.h"
-#include "wsp/process/capabilities.h"
 #include "wsp/process/capture.h"
 #include "wsp/process/directory_check.h"
 #include "wsp/process/ended_connection.h"
 #include "wsp/process/file_proof.h"
+#include "wsp/process/given_rights.h"
 #include "wsp/process/image.h"
 #include "wsp/process/internet_socket.h"
 #include "wsp/process/maps.h"
@@ -60,7 +60,6 @@ constexpr std::uint64_t kSetWriteExecute = 65;  // PR_SET_MDWE, which Debian 12 
 constexpr std::uint64_t kUnregister = 1;        // RSEQ_FLAG_UNREGISTER
 constexpr std::size_t kErrorBytesMax = 4096;
 constexpr std::chrono::seconds kCheckedDirectoryMax{60};  // a server may have to wake up
-constexpr std::size_t kCredentialBytesMax = 256;          // of the list, besides the groups
 
 // As clone3(2) takes it.
 struct CloneArguments {
@@ -112,18 +111,25 @@ Status check_files(const SavedProcess& saved) {
   return {};
 }
 
+// By the clock of an alarm it takes a privilege.
+Status check_timer(const DescriptorFacts& facts) {
+  const Descriptor timer(::timerfd_create(facts.clock, TFD_CLOEXEC));
+  return timer.valid() ? Status{} : FailedCall{errno, "a timerfd"};
+}
+
 Status check_descriptor(const SavedDescriptor& descriptor, const SavedProcess& saved) {
   switch (static_cast<DescriptorKind>(descriptor.facts.kind)) {
     case DescriptorKind::file:
       return open_again(descriptor, saved).status();
     case DescriptorKind::listening:
     case DescriptorKind::bound:
-      PAWL_TRY(check_owner(descriptor.facts));
-      PAWL_TRY(check_internet_socket(descriptor));
+      PAWL_TRY(check_bound_socket(descriptor));
       return check_socket_name(descriptor.facts, saved);
     case DescriptorKind::reset:
     case DescriptorKind::pipe:
       return check_owner(descriptor.facts);
+    case DescriptorKind::timer:
+      return check_timer(descriptor.facts);
     default:
       return {};
   }
@@ -326,8 +332,13 @@ class Restore {
     PAWL_TRY(give_process_its_own());
     for (const SavedThread& thread : saved_.threads) PAWL_TRY(give_thread_its_own(thread));
     // Behind the signals, of which more may wait than it may be sent by now; before the privileges.
-    PAWL_TRY(give_limits());
-    for (const SavedThread& thread : saved_.threads) PAWL_TRY(give_privileges(thread));
+    GivenRights rights(saved_, list_,
+                       [this](pid_t thread, const char* what) { return run_list(thread, what); });
+    PAWL_TRY(rights.give_limits(child_));
+    for (const SavedThread& thread : saved_.threads) {
+      PAWL_TRY(rights.give_privileges(thread.facts));
+      PAWL_TRY(give_registers(thread));
+    }
     // Not before the last thread has no more than the program had: what the kernel reads there lies
     // in memory that others may share, and says where a thread goes on that it interrupts.
     for (const SavedThread& thread : saved_.threads) PAWL_TRY(give_sequence(thread.facts));
@@ -423,13 +434,7 @@ class Restore {
     if (ran == Ran::ended && thread == child_) child_ = 0;
     if (ran != Ran::done)
       return Status::failure(ECANCELED, std::string("the new process ended: ") + what);
-    for (std::size_t i = 0; i < list_.count(); ++i) {
-      if (list_.call(i).failed())
-        return FailedCall{list_.call(i).error_number(),
-                          fmt::format("{}: system call {} (argument {:x})", what,
-                                      list_.call(i).number, list_.call(i).arguments[0])};
-    }
-    return {};
+    return list_.first_failure(what);
   }
 
   // For one call more, with so many bytes of data.
@@ -576,70 +581,6 @@ class Restore {
     return {};
   }
 
-  Status add_credentials() {
-    const ProcessFacts& facts = saved_.process;
-    // Those of whoever restores it are not the program's; and to ask for what it has takes a right.
-    if (!has_our_groups()) {
-      const std::size_t bytes = saved_.groups.size() * sizeof(saved_.groups[0]);
-      if (!list_.has_room(bytes + kCredentialBytesMax))
-        return Status::failure(ENOTSUP, "the program has too many groups");
-      const std::uint64_t groups = list_.place(saved_.groups.data(), bytes);
-      list_.add(SYS_setgroups, {saved_.groups.size(), groups});
-    }
-    // Else the capabilities that it kept would go with the user.
-    list_.add(SYS_prctl, {PR_SET_KEEPCAPS, 1});
-    list_.add(SYS_setresgid, {facts.group_ids[0], facts.group_ids[1], facts.group_ids[2]});
-    list_.add(SYS_setresuid, {facts.user[0], facts.user[1], facts.user[2]});
-    list_.add(SYS_setfsgid, {facts.group_ids[3]});
-    list_.add(SYS_setfsuid, {facts.user[3]});
-    list_.add(SYS_prctl, {PR_SET_KEEPCAPS, 0});
-    PAWL_TRY(add_bounds());
-    add_capabilities({facts.capabilities[0], facts.capabilities[1], facts.capabilities[2]});
-    return {};
-  }
-
-  bool has_our_groups() const {
-    const int count = ::getgroups(0, nullptr);
-    if (count < 0 || static_cast<std::size_t>(count) != saved_.groups.size()) return false;
-    std::vector<gid_t> ours(saved_.groups.size());
-    return ::getgroups(count, ours.data()) == count &&
-           std::equal(ours.begin(), ours.end(), saved_.groups.begin());
-  }
-
-  void add_capabilities(const Capabilities& wanted) {
-    const __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-    const KernelCapabilities halves = in_halves(wanted);
-    // One call's arguments are placed in the list before it is made.
-    const std::uint64_t header_place = list_.place(&header, sizeof(header));
-    list_.add(SYS_capset, {header_place, list_.place(halves.data(), sizeof(halves))});
-  }
-
-  // What bounds the capabilities, where it is not as the new process has it from us.
-  Status add_bounds() {
-    const std::uint64_t bounding = saved_.process.capabilities[3];
-    const std::uint64_t ambient = saved_.process.capabilities[4];
-    const std::string status = read_proc(::getpid(), "status");
-    const std::uint64_t own_bounding = number_of(field_of(status, "CapBnd"), 16);
-    const std::uint64_t own_permitted = number_of(field_of(status, "CapPrm"), 16);
-    const std::uint64_t own_ambient = number_of(field_of(status, "CapAmb"), 16);
-    const auto own_bits = static_cast<std::uint32_t>(::prctl(PR_GET_SECUREBITS));
-    const std::uint32_t bits = saved_.process.secure_bits;
-    if ((bounding & ~own_bounding) != 0)
-      return Status::failure(EPERM,
-                             "the program may be given capabilities that are out of reach "
-                             "here (its bounding set); restore it where it was started");
-    if (bounding == own_bounding && (ambient | own_ambient) == 0 && bits == own_bits) return {};
-    add_capabilities({saved_.process.capabilities[0] | ambient, own_permitted, own_permitted});
-    list_.add(SYS_prctl, {PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL});
-    for (std::uint64_t one = 0; one < 64; ++one) {
-      const std::uint64_t bit = 1ULL << one;
-      if ((ambient & bit) != 0) list_.add(SYS_prctl, {PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, one});
-      if ((own_bounding & ~bounding & bit) != 0) list_.add(SYS_prctl, {PR_CAPBSET_DROP, one});
-    }
-    if (bits != own_bits) list_.add(SYS_prctl, {PR_SET_SECUREBITS, bits});
-    return {};
-  }
-
   // What the program does without rather than not run at all, where we may not set it.
   Status give_what_may_be_given() {
     const ProcessFacts& facts = saved_.process;
@@ -712,60 +653,8 @@ class Restore {
     return run_list(facts.number, "cannot give a thread its restartable sequences");
   }
 
-  Status give_limits() {
-    constexpr const char* kWhat = "cannot give the program its limits";
-    list_.clear();
-    for (std::uint64_t limit = 0; limit < kLimitsCount; ++limit) {
-      const auto& its = saved_.process.limits[limit];
-      list_.add(SYS_prlimit64, {0, limit, list_.place(its, sizeof(its)), 0});
-    }
-    Status given = run_list(child_, kWhat);
-    if (given.ok() || child_ == 0) return given;
-    for (std::size_t limit = 0; limit < kLimitsCount; ++limit) {
-      if (list_.call(limit).failed() && limit != RLIMIT_CORE) return cannot_raise(limit);
-    }
-    return give_limit_of_cores();
-  }
-
-  // As far as it may be raised: sudo(8), say, takes it away, and nothing that the program does
-  // depends on it.
-  Status give_limit_of_cores() {
-    rlimit ours{};
-    if (::prlimit(child_, RLIMIT_CORE, nullptr, &ours) != 0)
-      return FailedCall{errno, "cannot read the limits of the new process"};
-    const auto& its = saved_.process.limits[RLIMIT_CORE];
-    const rlimit wanted{std::min<rlim_t>(its[0], ours.rlim_max), ours.rlim_max};
-    list_.clear();
-    list_.add(SYS_prlimit64, {0, RLIMIT_CORE, list_.place(&wanted, sizeof(wanted)), 0});
-    return run_list(child_, "cannot give the program its limit of core dumps");
-  }
-
-  Status cannot_raise(std::size_t limit) {
-    const int error_number = list_.call(limit).error_number();
-    const LimitName name = name_of_limit(limit);
-    const auto& its = saved_.process.limits[limit];
-    rlimit ours{};
-    ::prlimit(child_, static_cast<__rlimit_resource>(limit), nullptr, &ours);
-    return FailedCall{
-        error_number,
-        fmt::format("cannot give the program its limit {}: it had {}, and this command may have {} "
-                    "at most; start it with as much: prlimit --{}={} pawl wsp restore ...",
-                    name.name, limit_text(its[1]), limit_text(ours.rlim_max), name.option,
-                    limit_text(its[1]))};
-  }
-
-  static std::string limit_text(std::uint64_t value) {
-    return value == RLIM_INFINITY ? "unlimited" : std::to_string(value);
-  }
-
-  Status give_privileges(const SavedThread& thread) {
+  Status give_registers(const SavedThread& thread) {
     const ThreadFacts& facts = thread.facts;
-    list_.clear();
-    PAWL_TRY(add_credentials());
-    list_.add(SYS_personality, {facts.personality});
-    if (facts.has_no_new_privileges != 0) list_.add(SYS_prctl, {PR_SET_NO_NEW_PRIVS, 1});
-    list_.add(SYS_prctl, {PR_SET_PDEATHSIG, static_cast<std::uint64_t>(facts.death_signal)});
-    PAWL_TRY(run_list(facts.number, "cannot give a thread its privileges"));
     if (!tracing::write_vector_state(facts.number, thread.vectors) ||
         !tracing::write_registers(facts.number, facts.registers) ||
         !tracing::write_signal_mask(facts.number, facts.signal_mask))
@@ -819,7 +708,9 @@ Status check_restorable(const KeptMemory& memory) {
   const auto saved = read_restorable(memory);
   if (!saved.ok()) return saved.status();
   PAWL_TRY(check_unshared(saved.value()));
-  return check_restore_rights(memory.directory().path());
+  PAWL_TRY(check_restore_rights(memory.directory().path()));
+  PAWL_TRY(check_pipes(saved.value()));
+  return check_rights(saved.value());
 }
 
 Result<std::unique_ptr<Process>> restore(KeptMemory& memory, Process::Tell tell,

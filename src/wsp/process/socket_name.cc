@@ -22,6 +22,7 @@
 
 #include "medium/descriptor.h"
 #include "wsp/process/internet_socket.h"
+#include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
 #include "wsp/process/unix_diag.h"
@@ -31,6 +32,7 @@ namespace pawl::wsp {
 namespace {
 
 constexpr const char* kNotHad = "its address cannot be had with the program's rights";
+constexpr const char* kNotRemoved = "cannot remove the name that it left behind";
 constexpr int kNameOnly = O_PATH | O_NOFOLLOW | O_CLOEXEC;
 constexpr unsigned kKernelMinorBits = 20;  // of a device, as the kernel counts
 
@@ -72,6 +74,14 @@ std::pair<std::string, std::string> parts_of(const std::string& name) {
   return {name.substr(0, slash + 1), name.substr(slash + 1)};
 }
 
+// Whether a name in a directory may be removed, once that may be written.
+bool may_be_removed(const struct stat& present, const struct stat& holding,
+                    const SavedProcess& program) {
+  const uid_t user = program.process.user[3];
+  return (holding.st_mode & S_ISVTX) == 0 || holding.st_uid == user || user == 0 ||
+         present.st_uid == user;
+}
+
 // Whether the name of a socket can be made anew with the program's rights: it is not with ours.
 bool can_be_bound_again(int current, const std::string& name, const struct stat& present,
                         const SavedProcess& program) {
@@ -83,9 +93,7 @@ bool can_be_bound_again(int current, const std::string& name, const struct stat&
       ::faccessat(current, name.c_str(), W_OK, AT_EACCESS) != 0 ||
       ::fstatat(current, directory.c_str(), &holding, 0) != 0)
     return false;
-  const uid_t user = program.process.user[3];
-  return (holding.st_mode & S_ISVTX) == 0 || holding.st_uid == user || user == 0 ||
-         present.st_uid == user;
+  return may_be_removed(present, holding, program);
 }
 
 // Whether the name's owner can be given to it with the program's rights.
@@ -125,6 +133,23 @@ Result<bool> was_left_behind(int directory, const std::string& last, int type) {
   return true;
 }
 
+// Whether the name is there, and may be removed; fails where it cannot be made anew.  With the
+// program's rights, which are taken.
+Result<bool> can_be_made(int directory, const std::string& last, const DescriptorFacts& facts,
+                         const SavedProcess& program) {
+  struct stat holding{};
+  struct stat present{};
+  if (::faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) != 0 ||
+      ::fstat(directory, &holding) != 0)
+    return FailedCall{errno, kNotHad};
+  Result<bool> is_there = was_left_behind(directory, last, facts.type);
+  if (is_there.ok() && is_there.value() &&
+      ::fstatat(directory, last.c_str(), &present, AT_SYMLINK_NOFOLLOW) == 0 &&
+      !may_be_removed(present, holding, program))
+    return Status::failure(EPERM, kNotRemoved);
+  return is_there;
+}
+
 // The name gets the mode of the socket, less the mask.
 bool bind_without_mask(const DescriptorFacts& facts, int socket) {
   const mode_t before = ::umask(0);
@@ -157,6 +182,21 @@ Status give_name_owner(const DescriptorFacts& facts, int name) {
   if (::fchownat(name, "", owner.user, owner.group, AT_EMPTY_PATH) != 0)
     return FailedCall{errno, "its name cannot be given its owner with the program's rights"};
   return {};
+}
+
+// Tried with a socket of no name, which is new as the name will be.  In a directory with the bit
+// for groups that has the directory's group already.
+Status check_name_owner(int directory, const DescriptorFacts& facts, const SavedProcess& program) {
+  struct stat holding{};
+  const SocketOwner owner = owner_of(facts);
+  DescriptorFacts name{};
+  name.user = owner.user;
+  name.group = owner.group;
+  name.mode = static_cast<std::uint32_t>(facts.value) & 07777;
+  if (::fstat(directory, &holding) == 0 && (holding.st_mode & S_ISGID) != 0 &&
+      holding.st_gid == owner.group)
+    name.group = program.process.group_ids[3];
+  return check_owner(name);
 }
 
 }  // namespace
@@ -225,7 +265,8 @@ Status check_socket_name(const DescriptorFacts& facts, const SavedProcess& progr
   // The restore may get where the program was in another way: go_to_directory().
   if (!directory.valid() && errno == EACCES && above.front() != '/') return {};
   if (!directory.valid()) return FailedCall{errno, kNotHad};
-  return was_left_behind(directory.get(), last, facts.type).status();
+  PAWL_TRY(can_be_made(directory.get(), last, facts, program).status());
+  return check_name_owner(directory.get(), facts, program);
 }
 
 Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedProcess& program) {
@@ -240,10 +281,10 @@ Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedPro
   const auto [above, last] = parts_of(name);
   const Descriptor directory(::open(above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) return FailedCall{errno, kNotHad};
-  const Result<bool> is_there = was_left_behind(directory.get(), last, facts.type);
+  const Result<bool> is_there = can_be_made(directory.get(), last, facts, program);
   if (!is_there.ok()) return is_there.status();
   if (is_there.value() && ::unlinkat(directory.get(), last.c_str(), 0) != 0 && errno != ENOENT)
-    return FailedCall{errno, "cannot remove the name that it left behind"};
+    return FailedCall{errno, kNotRemoved};
   // By its whole name, which getsockname(2) tells; that it lies there is proven behind it.
   if (!bind_without_mask(facts, socket)) return FailedCall{errno, kNotHad};
   const Descriptor bound(::openat(directory.get(), last.c_str(), kNameOnly));

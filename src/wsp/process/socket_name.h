@@ -14,8 +14,8 @@ namespace pawl::wsp {
 Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program,
                            DescriptorFacts& into);
 
-// Whether bind_unix_socket() will find the name free, as far as can be told without changing
-// anything: an abstract one is bound for a moment.
+// Whether bind_unix_socket() will find the name free, and may make it, as far as can be told
+// without changing anything: an abstract one is bound for a moment.
 Status check_socket_name(const DescriptorFacts& facts, const SavedProcess& program);
 
 // Binds a UNIX socket to its address with the program's rights, and gives the name its mode and

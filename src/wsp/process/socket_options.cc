@@ -44,6 +44,7 @@ struct Option {
 
 // Which Debian 12 does not name.
 constexpr int kSoPassPidfd = 76;
+constexpr int kSoReceivePriority = 82;
 constexpr int kSoPassRights = 83;
 constexpr int kIpLocalPortRange = 51;
 constexpr int kTcpRtoMaxMs = 44;
@@ -96,6 +97,7 @@ constexpr Option kOptions[] = {
     {SOL_SOCKET, SO_TXREHASH, "SO_TXREHASH"},
     {SOL_SOCKET, SO_RCVMARK, "SO_RCVMARK"},
     {SOL_SOCKET, kSoPassPidfd, "SO_PASSPIDFD"},
+    {SOL_SOCKET, kSoReceivePriority, "SO_RCVPRIORITY"},
     {SOL_SOCKET, kSoPassRights, "SO_PASSRIGHTS"},
 
     {IPPROTO_IP, IP_TTL, "IP_TTL", Weight::keeps_others},

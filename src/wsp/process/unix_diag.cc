@@ -60,6 +60,10 @@ std::optional<unix_diag_vfs> bound_file_of(int socket) {
   return answer_of<unix_diag_vfs>(socket, UDIAG_SHOW_VFS, UNIX_DIAG_VFS);
 }
 
+std::optional<std::uint8_t> shut_of(int socket) {
+  return answer_of<std::uint8_t>(socket, 0, UNIX_DIAG_SHUTDOWN);
+}
+
 std::optional<int> backlog_of(int socket) {
   const auto found = answer_of<unix_diag_rqlen>(socket, UDIAG_SHOW_RQLEN, UNIX_DIAG_RQLEN);
   if (!found) return std::nullopt;
