@@ -11,12 +11,16 @@
  * has set a mark where there was none it puts a second notice, that of a writer, and looks for the other's:
  * that one's mark was taken away.
  *
+ * A writer whose file is to be renamed steps aside, once: it brings all into the file, clears the mark,
+ * takes its journal's name away, and comes back by either name.  Both of its notices stay.
+ *
  * Claim: two processes never write the file at a time; who opens it finds every commit that was
  * acknowledged; and nobody is refused for want of a journal that was not hidden by a person, nor for one
  * that was not moved by a person.  (The last three only as long as no mark was taken away.)
  *
  * Left out: what a lock is (one step, and its holder's death undoes it, as it does the notice); torn
- * writes of a journal, which are another proof's; copies, which are other files; groups.
+ * writes of a journal, which are another proof's; copies, which are other files; groups; and what a person
+ * does behind a writer that has stepped aside.
  *
  * The rules, each of which may be broken:
  *   BROKEN_MARK_OVERWRITTEN: the mark is set although there is one by now
@@ -28,6 +32,7 @@
  *   BROKEN_JOURNAL_REMOVED_FIRST: a close removes the journal before it clears the mark
  *   BROKEN_EARLIER_JOURNAL_KEPT: the journal of a dead opening stays beside the other name
  *   BROKEN_EARLIER_JOURNAL_BEFORE_FLUSH: it is removed before the mark that names it is durable
+ *   BROKEN_NOTICES_GIVEN_BACK: a writer that steps aside has no notice until it comes back
  *
  * pan options: -m100000
  * gcc options: -DCOLLAPSE -DVECTORSZ=2048
@@ -60,6 +65,7 @@ bit file_has_all;        /* of what was acknowledged, without any journal */
 bit notice[2];
 bit writer_notice[2];
 bit taken_away;          /* the mark, from a file that had a writer */
+bit stepped_aside;
 bit writes[2];
 bit dark;                /* the power has failed */
 byte running;
@@ -233,7 +239,9 @@ claimed:
     writes[me] = 1;
     assert(!writes[other])
   DONE
+goes_on:
   do
+  :: atomic { !stepped_aside && !taken_away && !dark -> stepped_aside = 1; goto aside }
   :: STEP  /* a commit */
        assert(!is_stale(0) && !is_stale(1) && !is_stale(2));
        file_has_all = 0;
@@ -256,12 +264,52 @@ claimed:
   STEP flush_mark() DONE
   goto died;  /* and with it the journal goes, or stays without a mark */
 
-  /* give_up_mark(): a person says so; it asks for the journal that the mark names, and claims. */
+  /* step_aside(): what is in memory is only right on what the last commit left, so it is as if this
+   * program wrote all the time. */
+aside:
+  STEP
+    if :: records[journal] -> file_has_all = complete[journal]; records[journal] = 0 :: else fi
+  DONE
+  STEP set_mark(none, 0, 0, 0) DONE
+  STEP flush_mark(); place[journal] = UNNAMED DONE
+#ifdef BROKEN_NOTICES_GIVEN_BACK
+  STEP notice[me] = 0; writer_notice[me] = 0 DONE
+#endif
+  if
+  :: STEP  /* come_back(): it was not renamed, and the journal goes on, where nobody has put another */
+       if
+       :: place[0] != name && place[1] != name && place[2] != name -> place[journal] = name
+       :: else -> goto died
+       fi
+     DONE
+  :: STEP name = 1 - name; is_new = 1; fresh = LIVES + 1 DONE  /* it was: a new one, with another id */
+  fi;
+#ifdef BROKEN_NOTICES_GIVEN_BACK
+  STEP notice[me] = 1; writer_notice[me] = 1 DONE
+#endif
+  /* claim(): who found no mark before may set one, and finds our notice then. */
+  atomic {
+    if
+    :: dark -> goto died
+    :: !dark -> goto died
+    :: !dark && (mark.state == none || (mark.state == opening && !notice[other])) ->
+       set_mark(opening, fresh, journal, name)
+    fi
+  };
+  if
+  :: place[journal] == UNNAMED -> goto claimed
+  :: else
+  fi;
+  STEP set_mark(open, fresh, journal, name) DONE
+  STEP flush_mark() DONE
+  goto goes_on;
+
+  /* give_up_mark(): a person says so; it asks for a writer, then for the journal that the mark names. */
 give_up:
-  STEP if :: has_the_journal(mark.journal) && place[mark.journal] == mark.name -> goto died :: else fi DONE
 #ifndef BROKEN_GIVE_UP_WITHOUT_ASKING
   STEP if :: notice[other] -> goto died :: else fi DONE
 #endif
+  STEP if :: has_the_journal(mark.journal) && place[mark.journal] == mark.name -> goto died :: else fi DONE
   STEP if :: mark.state != open || mark.id != seen -> goto died :: else fi DONE
   STEP
     assert(!writes[other]);
@@ -314,12 +362,12 @@ proctype person() {
 end:
   atomic {
     if
-    :: !taken_away && (writes[0] || writes[1]) -> taken_away = 1; set_mark(none, 0, 0, 0); flush_mark()
-    :: place[0] < NAMES && place[1] != 1 - place[0] && place[2] != 1 - place[0] ->
+    :: !stepped_aside && !taken_away && (writes[0] || writes[1]) -> taken_away = 1; set_mark(none, 0, 0, 0); flush_mark()
+    :: !stepped_aside && place[0] < NAMES && place[1] != 1 - place[0] && place[2] != 1 - place[0] ->
        place[0] = 1 - place[0]; moved[0] = 1
-    :: place[1] < NAMES && place[0] != 1 - place[1] && place[2] != 1 - place[1] ->
+    :: !stepped_aside && place[1] < NAMES && place[0] != 1 - place[1] && place[2] != 1 - place[1] ->
        place[1] = 1 - place[1]; moved[1] = 1
-    :: place[2] < NAMES && place[0] != 1 - place[2] && place[1] != 1 - place[2] ->
+    :: !stepped_aside && place[2] < NAMES && place[0] != 1 - place[2] && place[1] != 1 - place[2] ->
        place[2] = 1 - place[2]; moved[2] = 1
     fi
   }

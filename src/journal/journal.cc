@@ -550,6 +550,14 @@ Status Journal::reserve_growth(std::uint64_t size_bytes) {
   return {};
 }
 
+void Journal::let_go_of_file() {
+  const std::lock_guard growth_lock(growth_mutex_);
+  const std::lock_guard header_lock(header_mutex_);
+  PAWL_ASSERT(used_bytes() == 0);
+  refuse_growth();
+  file_.reset();
+}
+
 Result<bool> Journal::grow() {
   const std::lock_guard growth_lock(growth_mutex_);
   // It may need what is behind the ring, or be the last that the disk has room for.

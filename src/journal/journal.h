@@ -148,6 +148,10 @@ class Journal {
   // more.
   Status give_all_space_back();
 
+  // Of a journal with no record in it, whose name is gone: its descriptor and its space are free.
+  // Nothing but numbers is asked of it any more.
+  void let_go_of_file();
+
   // For reading an oversize record back: its way into the base.
   MediumFile& file() { return *file_; }
 

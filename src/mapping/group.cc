@@ -119,7 +119,7 @@ Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const
       new Group(std::move(medium), std::move(journal.value()), std::move(budget.value()), options));
 }
 
-Result<std::shared_ptr<Group>> Group::open(const std::string& path, const Options& options) {
+Result<std::unique_ptr<Medium>> Group::open_medium(const std::string& path) {
   constexpr int kMode = 0666;  // less the umask
   auto medium = open_block_medium(path, false);
   if (medium.status().error_number() == ENOENT) {
@@ -130,6 +130,11 @@ Result<std::shared_ptr<Group>> Group::open(const std::string& path, const Option
       return FailedCall{errno, "cannot open or make the group's file " + path};
     medium = open_block_medium(path, false);
   }
+  return medium;
+}
+
+Result<std::shared_ptr<Group>> Group::open(const std::string& path, const Options& options) {
+  auto medium = open_medium(path);
   if (!medium.ok()) return medium.status();
   return open(std::move(medium.value()), options);
 }

@@ -31,6 +31,7 @@ class Group {
                                              const Options& options);
   // The same by the name of the group's file, which is made where there is none.
   static Result<std::shared_ptr<Group>> open(const std::string& path, const Options& options);
+  static Result<std::unique_ptr<Medium>> open_medium(const std::string& path);
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -51,6 +52,7 @@ class Group {
   Status close();
 
   const Medium& medium() const { return *medium_; }
+  Medium& medium() { return *medium_; }
   const Options& options() const { return options_; }
   std::size_t files() const;
 

@@ -71,9 +71,13 @@ class Mapping::Implementation {
   Status end_empty_journal();
 
   // stepped_aside.cc
-  Status step_aside_locked();
-  Status come_back();  // after end_empty_journal(), which was refused something
+  Status step_aside_locked(Aside aside);
+  Status let_go(Aside aside);
+  Status come_back();  // after let_go(), which may have been refused something
+  Status come_back_locked();
+  Status give_journal_up_locked();
   Status leave_in_base_locked();
+  void leave_in_memory_locked() noexcept;
   void take_over_locked(Implementation& aside);
 
   // windows.cc
@@ -220,6 +224,7 @@ class Mapping::Implementation {
   bool is_locked_for_fork_ = false;     // of the fork in hand
   std::atomic<bool> closed_{false};
   bool has_left_ = false;  // the file has all that was committed, and nothing else knows of it
+  bool has_journal_ = true;
 
   // Guarded by mutex_.
   std::uint64_t commits_ = 0;

@@ -250,15 +250,34 @@ Status Mapping::discard() {
   return implementation_->discard_locked();
 }
 
-Status Mapping::step_aside() {
+Status Mapping::step_aside(Aside aside) {
   return implementation_->in_order<Status>(
-      [](Implementation& own) { return own.step_aside_locked(); });
+      [&](Implementation& own) { return own.step_aside_locked(aside); });
+}
+
+Status Mapping::come_back() {
+  if (implementation_->is_in_child()) return implementation_->in_own_process();
+  const std::lock_guard lock(implementation_->mutex_);
+  return implementation_->come_back_locked();
+}
+
+Status Mapping::give_journal_up() {
+  if (implementation_->is_in_child()) return implementation_->in_own_process();
+  const std::lock_guard lock(implementation_->mutex_);
+  return implementation_->give_journal_up_locked();
 }
 
 Status Mapping::leave_in_base() {
   if (implementation_->is_in_child()) return implementation_->in_own_process();
   const std::lock_guard lock(implementation_->mutex_);
   return implementation_->leave_in_base_locked();
+}
+
+Status Mapping::leave_in_memory() {
+  if (implementation_->is_in_child()) return implementation_->in_own_process();
+  const std::lock_guard lock(implementation_->mutex_);
+  implementation_->leave_in_memory_locked();
+  return {};
 }
 
 Status Mapping::take_over(Mapping& aside) {
@@ -310,5 +329,6 @@ bool Mapping::is_of_other_memory() const { return !implementation_->owner_.has_t
 Status Mapping::in_own_process() const { return implementation_->in_own_process(); }
 
 const Medium& Mapping::medium() const { return *implementation_->medium_; }
+Medium& Mapping::medium() { return *implementation_->medium_; }
 
 }  // namespace pawl

@@ -104,18 +104,32 @@ class Mapping {
   // The file was unlinked: nothing is to survive.  Removes the journal without applying.
   Status discard();
 
-  // For a file that is about to lose its name, or to get another: closes it as close() does, so
-  // that it is as the last commit left it and has no journal, but keeps what is not committed.
-  // Until one of the next two is called the window stays as it is, and takes stores; read() and
-  // size() answer as before, and nothing else does.  On failure the mapping goes on as before; only
-  // a failed write or flush is final.
-  Status step_aside();
-  // After step_aside(), once the name is gone: the base becomes what the program saw, and the
+  // For a file that is about to lose its name, or to get another: it is as the last commit left it,
+  // by itself, without a mark and in no group; what is not committed is kept.  Until it comes back,
+  // or ends, the window stays as it is, and takes stores; read() and size() answer as before, and
+  // nothing else does.  Nobody else can become the file's writer.  On failure the mapping goes on
+  // as before; only a failed write or flush is final.
+  enum class Aside {
+    loses_name,  // the journal stays, under a provisional name; so it does beside a file whose mark
+                 // takes room to go, and then that stays as well
+    is_renamed,  // the journal stays, under a provisional name
+    is_closed,   // has no journal, for no code of ours may run any more
+    is_ended     // the same, and does not come back: the journal's space may be needed for it to go
+  };
+  Status step_aside(Aside aside);
+  // The name stayed: the mapping goes on.  On failure, as of one without a journal, it is aside.
+  Status come_back();
+  // The journal goes, with the space and the descriptors that it takes: a mapping that is opened
+  // anew may need them.  On failure a journal of nobody stays under its provisional name.
+  Status give_journal_up();
+  // Behind give_journal_up(), once the name is gone: the base becomes what the program saw, and the
   // window goes.  None of it is a commit: what has no name does not survive.
   Status leave_in_base();
-  // After step_aside() of `aside`: this mapping, opened anew on the same file and without a window
-  // yet, gets its window, with all that was stored there until now, and has pending what that one
-  // had.  On failure `aside` still has everything.
+  // Where it cannot go on: the window stays, as memory of the program's own, and the file as it is.
+  Status leave_in_memory();
+  // This mapping, opened anew on the same file and without a window yet, gets the window of the one
+  // that stepped aside, with all that was stored there until now, and has pending what that one
+  // had. On failure `aside` still has everything.
   Status take_over(Mapping& aside);
 
   // Not in a forked child, where it may wait for ever.
@@ -125,6 +139,7 @@ class Mapping {
   // In a child with a copy of the memory, and not in one that shares it.
   bool is_of_other_memory() const;
   const Medium& medium() const;
+  Medium& medium();
 
  private:
   friend class Group;

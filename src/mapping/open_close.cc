@@ -313,7 +313,10 @@ Status Mapping::Implementation::close_locked() {
 
 // What is committed is in the base.
 Status Mapping::Implementation::end_empty_journal() {
-  if (group_ != nullptr) return leave_locked();
+  if (group_ != nullptr) {
+    PAWL_TRY(leave_locked());
+    return medium_->remove_journal();
+  }
   if (is_broken(Law::mark_before_journal)) {
     PAWL_TRY(medium_->remove_journal());
     PAWL_TRY(medium_->clear_mark());
@@ -328,8 +331,7 @@ Status Mapping::Implementation::leave_locked() {
   PAWL_TRY(medium_->clear_mark());
   PAWL_TRY(medium_->base().flush());
   has_left_ = true;
-  PAWL_TRY(group_->strike(number_));
-  return medium_->remove_journal();
+  return group_->strike(number_);
 }
 
 Status Mapping::Implementation::discard_locked() {

@@ -377,18 +377,35 @@ Status give_up_mark(Medium& medium, bool is_opening) {
 
 }  // namespace
 
-Status let_go_of(Medium& medium) {
+Status unmark(Medium& medium) {
   PAWL_TRY(medium.clear_mark());
-  PAWL_TRY(medium.base().flush());
+  return medium.base().flush();
+}
+
+namespace {
+
+// To remove an attribute takes space on some file systems (XFS), and the journal has some.
+template <class Call>
+Status with_space_of(journal::Journal& journal, const Call& call) {
+  Status done = call();
+  if (!is_want_of_space(done.error_number())) return done;
+  PAWL_TRY(journal.give_all_space_back());
+  return call();
+}
+
+}  // namespace
+
+Status unmark(Medium& medium, journal::Journal& journal) {
+  return with_space_of(journal, [&] { return unmark(medium); });
+}
+
+Status let_go_of(Medium& medium) {
+  PAWL_TRY(unmark(medium));
   return medium.remove_journal();
 }
 
 Status let_go_of(Medium& medium, journal::Journal& journal) {
-  Status ended = let_go_of(medium);
-  if (!is_want_of_space(ended.error_number())) return ended;
-  // To remove an attribute takes space on some file systems (XFS), and the journal has some.
-  PAWL_TRY(journal.give_all_space_back());
-  return let_go_of(medium);
+  return with_space_of(journal, [&] { return let_go_of(medium); });
 }
 
 bool is_gone(const Status& status) {

@@ -28,6 +28,10 @@ Result<OpenJournal> recovered_journal(Medium& medium);
 // A new side file, locked, of a file that nothing is left to recover of.
 Result<JournalFile> fresh_journal(Medium& medium);
 
+// Clears the mark, durably.  Of the second the journal is empty, and gives its space back where
+// that takes some.
+Status unmark(Medium& medium);
+Status unmark(Medium& medium, journal::Journal& journal);
 // Clears the mark, durably, and then removes the journal: a file without a mark has nothing that
 // only the journal knows.
 Status let_go_of(Medium& medium);

@@ -1,6 +1,8 @@
-// A mapping whose file loses its name, or gets another: it is closed as the last commit left it,
-// and what was not committed goes on in memory, into the nameless file or into a mapping opened
-// anew.
+// A mapping whose file loses its name, or gets another: all that was committed is in the file, and
+// what was not goes on in memory, here, into the nameless file or into a mapping opened anew.
+//
+// The lock on the journal, and the notices of a writer, stay until the file is nameless or another
+// mapping has them: what is in memory is only right on top of what the last commit left.
 
 #include <algorithm>
 #include <cerrno>
@@ -22,13 +24,13 @@ bool is_refusal(const Status& status) {
 
 }  // namespace
 
-Status Mapping::Implementation::step_aside_locked() {
+Status Mapping::Implementation::step_aside_locked(Aside aside) {
   PAWL_TRY(usable());
   PAWL_TRY(note(checkpoint_all()));
   Status ended;
   Status back;
   try {
-    ended = end_empty_journal();
+    ended = let_go(aside);
     if (!ended.ok()) back = is_refusal(ended) ? come_back() : ended;
   } catch (const std::bad_alloc&) {
     ended = back = Status::no_memory("no memory to let go of a file");
@@ -38,11 +40,56 @@ Status Mapping::Implementation::step_aside_locked() {
   return ended;
 }
 
+// What a crash leaves from here on is a file that is whole by itself, and perhaps a journal of
+// nobody under a provisional name.
+Status Mapping::Implementation::let_go(Aside aside) {
+  medium_->stay_the_writer();
+  if (group_ != nullptr) {
+    PAWL_TRY(leave_locked());
+  } else if (aside == Aside::is_ended) {
+    PAWL_TRY(unmark(*medium_, *journal_));
+  } else {
+    // Without its space the journal could not come back.
+    Status unmarked = unmark(*medium_);
+    if (aside == Aside::loses_name && is_want_of_space(unmarked.error_number())) return {};
+    PAWL_TRY(unmarked);
+  }
+  if (aside == Aside::loses_name || aside == Aside::is_renamed) {
+    Status hidden = medium_->hide_journal();
+    if (!is_want_of_space(hidden.error_number())) return hidden;
+  }
+  PAWL_TRY(medium_->remove_journal());
+  has_journal_ = false;
+  return {};
+}
+
+Status Mapping::Implementation::come_back_locked() {
+  PAWL_ASSERT(closed_.load());
+  if (!has_journal_) return Status::failure(ENOENT, medium_->path() + " has no journal any more");
+  if (log_->failures().has_final()) return Status::failure(EIO, log_->failures().final_text());
+  PAWL_TRY(come_back());
+  closed_.store(false);
+  return {};
+}
+
+Status Mapping::Implementation::give_journal_up_locked() {
+  PAWL_ASSERT(closed_.load());
+  const bool had_journal = std::exchange(has_journal_, false);
+  Status removed = had_journal ? medium_->remove_journal() : Status{};
+  if (number_ == 0) {
+    journal_->let_go_of_file();
+  } else {
+    member_side_.reset();
+  }
+  return removed;
+}
+
 // The empty journal is still there, with the writer's lock, so the file takes commits once all that
 // names the journal does so again.  Joining a group has the same order.
 Status Mapping::Implementation::come_back() {
   if (!journal_->has_ring())
     return Status::failure(ENOSPC, "the journal of " + medium_->path() + " gave its space back");
+  PAWL_TRY(medium_->show_journal());
   const JournalId& id = journal_->id();
   if (std::exchange(has_left_, false)) PAWL_TRY(group_->list_again(number_, *this));
   const auto mark = medium_->mark();
@@ -86,6 +133,12 @@ Status Mapping::Implementation::leave_in_base_locked() {
   outside_.clear();
   view_.unmap();
   return outcome;
+}
+
+void Mapping::Implementation::leave_in_memory_locked() noexcept {
+  PAWL_ASSERT(closed_.load());
+  outside_.clear();
+  view_.leave();
 }
 
 // The window's memory stays as it is, watched by the same tracker: a store, of whatever thread or

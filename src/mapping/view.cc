@@ -195,9 +195,34 @@ Status View::watch_file(std::size_t from) {
 
 void View::unmap() {
   if (!mapped()) return;
+  char* const address = address_;
+  const std::size_t length = length_;
+  forget();
+  memory::unmap(address, length);
+}
+
+// A tracker may have taken the right to store away, to see who does: that is the kernel's business
+// again before the tracker goes.
+void View::leave() noexcept {
+  if (!mapped()) return;
+  std::size_t at = 0;
+  const auto open_to = [&](std::size_t to, int protection) {
+    to = std::min(to, accessible_);
+    if (at < to) [[maybe_unused]]
+      const int ignored = memory::protect(address_ + at, to - at, protection);
+    at = std::max(at, to);
+  };
+  for (const ProtectedPart& part : parts_) {
+    open_to(part.from, protection_);
+    open_to(part.to, part.protection);
+  }
+  open_to(accessible_, protection_);
+  forget();
+}
+
+void View::forget() noexcept {
   if (accessible_ > 0) tracker_->unwatch(address_, accessible_);
   inherited_memory::remove(address_, length_);
-  memory::unmap(address_, length_);
   address_ = nullptr;
   parts_.clear();
   length_ = file_part_ = accessible_ = 0;

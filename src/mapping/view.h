@@ -37,6 +37,8 @@ class View {
   Status map(void* address, std::size_t length, int protection, int flags,
              std::uint64_t file_offset, std::uint64_t base_bytes, std::uint64_t size_bytes);
   void unmap();
+  // The memory stays as it is, and is the program's own.
+  void leave() noexcept;
   // Unmaps what lies behind the first so many bytes.
   void shorten(std::size_t length, memory::LeftPlace& left);
   bool mapped() const { return address_ != nullptr; }
@@ -97,6 +99,7 @@ class View {
  private:
   std::vector<ProtectedPart> parts_with(const ProtectedPart& added) const;
   Status protect_memory(std::size_t from, std::size_t to, int protection);
+  void forget() noexcept;
   Status protect_parts(std::size_t from, std::size_t to);
   std::size_t clip(std::uint64_t size_bytes) const;  // to bytes of the window, whole pages
   bool is_mapped(std::size_t from, std::size_t to) const;

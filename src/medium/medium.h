@@ -224,6 +224,16 @@ class Medium {
   // Opens the side file for reading, without the lock.  ENOENT when there is none.
   virtual Result<std::unique_ptr<MediumFile>> read_journal() = 0;
   virtual Status remove_journal() = 0;
+  // Of a side file that is locked, and has nothing of the file: under a provisional name nobody
+  // takes it for the journal of whatever gets the file's name; remove_journal() removes it from
+  // there. EACCES, EPERM, ...: PAWL_ERROR_LEFT_BEHIND.  Back, its name is durable on return.
+  virtual Status hide_journal() { return {}; }
+  virtual Status show_journal() { return {}; }
+  // For a file that is let go of and will be taken again: from now on what else shows that it has a
+  // writer than the lock on the side file stays as long as the medium lives, or until another one
+  // of the same file takes it over, before that acquires its journal.
+  virtual void stay_the_writer() {}
+  virtual void take_over_writer(Medium& /*aside*/) {}
   // Of a damaged side file, which was acquired and has its name: gives it, or a copy of it, another
   // name beside the file.  That is the answer.
   virtual Result<std::string> keep_journal_aside(Kept kept);

@@ -50,6 +50,7 @@ constexpr mode_t kJournalModeBits = 0666;
 constexpr mode_t kJournalOwnerBits = 0600;
 constexpr int kLockAttemptsMax = 100;
 constexpr int kClaimAttemptsMax = 100;
+constexpr useconds_t kPauseUs = 5000;
 
 // Other for another list; 0 for none.
 std::uint64_t number_of(const std::vector<AccessEntry>& list) {
@@ -610,9 +611,14 @@ Status NamedMedium::has_a_notice(Notice notice) const {
 }
 
 // A mark that is there may be that of a writer who opened the file by another name; where there can
-// be no mark, there may be one, too.  Both openers have put their notice before they look.
+// be no mark, there may be one, too.  Both openers have put their notice before they look.  A
+// writer whose mark is gone has let go of the file for a moment only (stay_the_writer()): it is not
+// to find ours when it comes back.
 Status NamedMedium::exclude_other_writers(const std::optional<Mark>& mark) {
-  if (can_mark() && !mark.has_value()) return {};
+  if (can_mark() && !mark.has_value()) {
+    const auto writers = others_have(Notice::writer);
+    return writers.ok() && writers.value() ? has_a_notice(Notice::writer) : Status{};
+  }
   const auto others = others_have(Notice::opener);
   if (others.ok()) return others.value() ? has_a_notice(Notice::opener) : Status{};
   // Whoever writes it holds the lock of the journal that its mark names; that is ours.
@@ -659,7 +665,8 @@ Result<JournalFile> NamedMedium::hold_side_file(int side, const struct stat& use
   PAWL_TRY(put_notice(Notice::opener));
   auto marked = read_mark();
   if (!marked.ok()) return marked.status();
-  PAWL_TRY(exclude_other_writers(marked.value()));
+  // Who stays the writer meets others at most while they turn back; claim() waits for that.
+  if (!keeps_notices_) PAWL_TRY(exclude_other_writers(marked.value()));
   // Again: from here on nobody can make one of it.
   if (!marked.value().has_value()) PAWL_TRY(check_has_no_sections(base_.descriptor(), path_));
   // Of one that was found it is not known yet whether it is the file's journal.
@@ -691,11 +698,12 @@ void NamedMedium::give_locks_back() {
 // waiting: what a child finds half closed has no lock any more.
 void NamedMedium::let_go_of_side_file() {
   give_locks_back();
-  notices_.withdraw();
+  if (!keeps_notices_) notices_.withdraw();
   base_.write_without_lock();
   limit_.reset();
   lock_.reset(-1);
   unnamed_.reset();
+  hidden_name_.clear();
 }
 
 // To the owner of the journal, who alone may change that.
@@ -810,12 +818,18 @@ Status NamedMedium::claim(const JournalId& journal_id, const std::optional<Journ
   const int only_if_none = is_broken(Law::mark_only_if_none) ? 0 : XATTR_CREATE;
   for (int attempt = 0; attempt < kClaimAttemptsMax; ++attempt) {
     Status created = write_mark(ours, only_if_none);
-    if (created.ok()) return exclude_unmarked_writers(ours);
+    if (created.ok()) return keeps_notices_ ? Status{} : exclude_unmarked_writers(ours);
     if (created.error_number() != EEXIST) return created;
     auto seen = read_mark();
     if (!seen.ok()) return seen.status();
     if (!seen.value().has_value()) continue;
-    PAWL_TRY(exclude_other_writers(seen.value()));
+    Status alone = exclude_other_writers(seen.value());
+    if (keeps_notices_ && seen.value()->is_opening && alone.error_number() == EBUSY) {
+      // An opener who finds our notice, and takes the mark away again.
+      ::usleep(kPauseUs);
+      continue;
+    }
+    PAWL_TRY(alone);
     // The mark that was there before the look and behind it was there all the time, and its setter
     // is no more; whoever comes now sees a mark, and then our notice.
     auto present = read_mark();
@@ -994,18 +1008,13 @@ Status NamedMedium::remove_journal() {
   if (lock_.valid() && ::fstat(lock_.get(), &held) != 0)
     return FailedCall{errno, "cannot stat " + journal_path_};
   const Directory* directory = &directory_;
-  std::string name = journal_path_;
+  std::string name = hidden_name_.empty() ? journal_path_ : directory_.path() + hidden_name_;
   const auto cannot_remove = [&](int error_number) {
-    std::string text = FailedCall{error_number, "cannot remove " + name}.text() + ". " + path_ +
-                       " has all that was committed";
-    if (error_number == EACCES) text += may_not_write(*directory);
-    if (error_number == EPERM)
-      text += ". Its owner, that of the directory, or root may remove it (pawl recover)";
-    return Status::failure(error_number, PAWL_ERROR_LEFT_BEHIND, text);
+    return left_behind(FailedCall{error_number, "cannot remove " + name}, *directory);
   };
   Result<bool> is_there = true;
   Result<Directory> other = Directory();
-  if (lock_.valid()) is_there = directory->has(journal_name_, held);
+  if (lock_.valid()) is_there = directory->has(name_in_directory(name), held);
   if (is_there.ok() && !is_there.value()) {
     // Both may have been renamed: the kernel knows what the file is called.
     name = name_of_descriptor(base_.descriptor());
@@ -1021,8 +1030,48 @@ Status NamedMedium::remove_journal() {
   if (!is_there.ok()) return cannot_remove(is_there.status().error_number());
   if (::unlinkat(directory->get(), name_in_directory(name).c_str(), 0) != 0 && errno != ENOENT)
     return cannot_remove(errno);
-  let_go_of_side_file();  // and of the notices: the file has no writer any more
+  let_go_of_side_file();
   return {};
+}
+
+Status NamedMedium::left_behind(const FailedCall& failed, const Directory& directory) const {
+  std::string text = Status(failed).text() + ". " + path_ + " has all that was committed";
+  if (failed.error_number == EACCES) text += may_not_write(directory);
+  if (failed.error_number == EPERM)
+    text += ". Its owner, that of the directory, or root may remove it (pawl recover)";
+  return Status::failure(failed.error_number, PAWL_ERROR_LEFT_BEHIND, text);
+}
+
+// Where it is not under its name somebody has moved it, and nobody takes it for another's there.
+Status NamedMedium::hide_journal() {
+  PAWL_ASSERT(lock_.valid() && hidden_name_.empty());
+  PAWL_TRY(base_.check_open());
+  struct stat held{};
+  if (::fstat(lock_.get(), &held) != 0) return FailedCall{errno, "cannot stat " + journal_path_};
+  const auto is_there = directory_.has(journal_name_, held);
+  if (is_there.ok() && !is_there.value()) return {};
+  auto name = draw_provisional_name();
+  if (!name.ok()) return name.status();
+  Status renamed =
+      is_there.ok() ? rename_in(directory_, journal_name_, name.value()) : is_there.status();
+  if (!renamed.ok())
+    return left_behind({renamed.error_number(), "cannot remove " + journal_path_}, directory_);
+  hidden_name_ = std::move(name.value());
+  return {};
+}
+
+Status NamedMedium::show_journal() {
+  if (hidden_name_.empty()) return {};
+  PAWL_TRY(rename_in(directory_, hidden_name_, journal_name_));
+  hidden_name_.clear();
+  return directory_.flush();
+}
+
+void NamedMedium::take_over_writer(Medium& aside) {
+  auto* const named = dynamic_cast<NamedMedium*>(&aside);
+  if (named == nullptr) return;
+  notices_ = std::exchange(named->notices_, {});
+  keeps_notices_ = true;
 }
 
 Result<std::string> NamedMedium::keep_journal_aside(Kept kept) {
@@ -1057,7 +1106,11 @@ Result<std::optional<Mark>> NamedMedium::read_mark() const {
           ") is not one that this version of Pawl writes; open it with the version that did");
 }
 
-Status NamedMedium::set_mark(const Mark& mark) { return write_mark(mark, 0); }
+Status NamedMedium::set_mark(const Mark& mark) {
+  Status marked = write_mark(mark, 0);
+  if (marked.ok()) keeps_notices_ = false;
+  return marked;
+}
 
 // EEXIST as it comes, with XATTR_CREATE.
 Status NamedMedium::write_mark(const Mark& mark, int flags) {

@@ -82,6 +82,10 @@ class NamedMedium : public Medium {
   SideFileOwner adopt_journal(SideFileOwner owner) override;
   Status publish_journal() override;
   Status remove_journal() override;
+  Status hide_journal() override;
+  Status show_journal() override;
+  void stay_the_writer() override { keeps_notices_ = true; }
+  void take_over_writer(Medium& aside) override;
   Result<std::string> keep_journal_aside(Kept kept) override;
   std::uint64_t first_held_record() const override;
   // As read_journal(), and asks the writer, if there is one, to keep its records for as long as the
@@ -156,6 +160,7 @@ class NamedMedium : public Medium {
   void give_locks_back();
   void let_go_of_side_file();
   std::string mode_forbids() const;
+  Status left_behind(const FailedCall& failed, const Directory& directory) const;
   Status may_not_open_side_file() const;
   Result<Descriptor> open_named_side_file(int flags) const;
   Status is_no_journal() const;
@@ -173,6 +178,8 @@ class NamedMedium : public Medium {
   // One of them holds the writer's lock; the journal's own I/O goes through another descriptor.
   Descriptor lock_;
   WriterNotices notices_;
+  bool keeps_notices_ = false;  // without the side file
+  std::string hidden_name_;     // of the side file, in the directory; empty: it has its own
   Seldom seldom_{kSeldomNs};
   std::uint64_t list_seen_ = 0;  // of the base's access control list, as a number
   std::uint64_t rights_seen_ = 0;

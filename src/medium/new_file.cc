@@ -15,15 +15,6 @@ namespace {
 
 constexpr int kNameAttemptsMax = 100;
 
-// Short, whatever the final name is: that may be as long as a name can be.
-Result<std::string> random_name() {
-  std::uint64_t number = 0;
-  PAWL_TRY(draw_random(std::as_writable_bytes(std::span(&number, 1))));
-  char name[40];
-  std::snprintf(name, sizeof name, "%s%016" PRIx64, kProvisionalPrefix, number);
-  return std::string(name);
-}
-
 bool cannot_be_nameless(int error_number) {
   return error_number == EOPNOTSUPP || error_number == EISDIR || error_number == ENOENT ||
          error_number == EINVAL || error_number == ENOSYS;
@@ -37,6 +28,28 @@ Status exists(const std::string& to) {
 }
 
 }  // namespace
+
+// Short, whatever the final name is: that may be as long as a name can be.
+Result<std::string> draw_provisional_name() {
+  std::uint64_t number = 0;
+  PAWL_TRY(draw_random(std::as_writable_bytes(std::span(&number, 1))));
+  char name[40];
+  std::snprintf(name, sizeof name, "%s%016" PRIx64, kProvisionalPrefix, number);
+  return std::string(name);
+}
+
+Status rename_in(const Directory& directory, const std::string& from, const std::string& to) {
+  if (::renameat2(directory.get(), from.c_str(), directory.get(), to.c_str(), RENAME_NOREPLACE) ==
+      0)
+    return {};
+  // A file system that does not know the flag knows links, perhaps.
+  if (errno == EINVAL &&
+      ::linkat(directory.get(), from.c_str(), directory.get(), to.c_str(), 0) == 0) {
+    ::unlinkat(directory.get(), from.c_str(), 0);
+    return {};
+  }
+  return FailedCall{errno, "cannot rename " + directory.path() + from + " to " + to};
+}
 
 NewFile::NewFile(Descriptor descriptor, const Directory& directory, std::string provisional)
     : directory_(&directory), provisional_(std::move(provisional)) {
@@ -68,7 +81,7 @@ Result<NewFile> NewFile::make(const Directory& directory) {
   auto nameless = make_nameless(directory);
   if (nameless.ok() || nameless.status().error_number() != EOPNOTSUPP) return nameless;
   for (int attempt = 0; attempt < kNameAttemptsMax; ++attempt) {
-    const auto name = random_name();
+    const auto name = draw_provisional_name();
     if (!name.ok()) return name.status();
     Descriptor file(::openat(directory.get(), name.value().c_str(),
                              O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
@@ -80,20 +93,11 @@ Result<NewFile> NewFile::make(const Directory& directory) {
 
 // EEXIST as it comes.
 Status NewFile::take_name(const std::string& name) const {
-  const int directory = directory_->get();
-  const char* const to = name.c_str();
-  if (!provisional_.empty()) {
-    const char* const from = provisional_.c_str();
-    if (::renameat2(directory, from, directory, to, RENAME_NOREPLACE) == 0) return {};
-    // A file system that does not know the flag knows links, perhaps.
-    if (errno == EINVAL && ::linkat(directory, from, directory, to, 0) == 0) {
-      ::unlinkat(directory, from, 0);
-      return {};
-    }
-    return FailedCall{errno, "cannot name the new file " + directory_->path() + name};
-  }
+  if (!provisional_.empty()) return rename_in(*directory_, provisional_, name);
   const std::string open_file = link_to_descriptor(descriptor());
-  if (::linkat(AT_FDCWD, open_file.c_str(), directory, to, AT_SYMLINK_FOLLOW) == 0) return {};
+  if (::linkat(AT_FDCWD, open_file.c_str(), directory_->get(), name.c_str(), AT_SYMLINK_FOLLOW) ==
+      0)
+    return {};
   return FailedCall{errno, "cannot name the new file " + directory_->path() + name};
 }
 
@@ -101,7 +105,7 @@ Status NewFile::take_provisional_name() {
   if (!provisional_.empty()) return {};
   Status named;
   for (int attempt = 0; attempt < kNameAttemptsMax; ++attempt) {
-    auto name = random_name();
+    auto name = draw_provisional_name();
     if (!name.ok()) return name.status();
     named = take_name(name.value());
     if (named.ok()) provisional_ = std::move(name.value());

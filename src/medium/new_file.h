@@ -12,6 +12,10 @@ namespace pawl {
 
 // What every provisional name begins with; the rest is drawn.
 inline constexpr const char* kProvisionalPrefix = ".pawl-new-";
+Result<std::string> draw_provisional_name();
+
+// Within a directory, and never over another file: EEXIST as it comes.
+Status rename_in(const Directory& directory, const std::string& from, const std::string& to);
 
 class NewFile {
  public:

@@ -18,6 +18,7 @@ struct GroupOfProcess {
   std::string path;  // empty: there is none
   std::mutex lock;   // taken after a TrackedFile's; guards the pointer, and opening and closing
   std::shared_ptr<Group> group;
+  std::shared_ptr<Group> aside;  // closed for an exec: it keeps other processes away
 };
 
 // Never destroyed: calls come until the very end.
@@ -50,14 +51,27 @@ Status check_none_is_lost() {
                                   "succeeds until the program has closed and unmapped it");
 }
 
-Result<std::unique_ptr<Mapping>> open_in_group(int descriptor, const Options& options) {
-  const std::lock_guard guard(own().lock);
-  if (own().group == nullptr) {
-    auto opened = Group::open(own().path, options);
-    if (!opened.ok()) return opened.status();
-    own().group = std::move(opened.value());
+// With the lock held.
+Status open_group(const Options& options) {
+  if (own().group != nullptr) return {};
+  auto medium = Group::open_medium(own().path);
+  if (!medium.ok()) return medium.status();
+  if (own().aside != nullptr) {
+    medium.value()->take_over_writer(own().aside->medium());
+    own().aside.reset();  // with what it takes of the disk
   }
+  auto opened = Group::open(std::move(medium.value()), options);
+  if (!opened.ok()) return opened.status();
+  own().group = std::move(opened.value());
+  return {};
+}
+
+Result<std::unique_ptr<Mapping>> open_in_group(int descriptor, const Options& options,
+                                               Medium* aside) {
+  const std::lock_guard guard(own().lock);
+  PAWL_TRY(open_group(options));
   auto medium = open_medium(descriptor, MediumKind::block);
+  if (medium.ok() && aside != nullptr) medium.value()->take_over_writer(*aside);
   auto joined = medium.ok() ? Group::join(own().group, std::move(medium.value()))
                             : Result<std::unique_ptr<Mapping>>(medium.status());
   // Nobody else would close it.
@@ -66,9 +80,10 @@ Result<std::unique_ptr<Mapping>> open_in_group(int descriptor, const Options& op
   return joined;
 }
 
-Result<std::unique_ptr<Mapping>> open_alone(int descriptor, const Options& options) {
+Result<std::unique_ptr<Mapping>> open_alone(int descriptor, const Options& options, Medium* aside) {
   auto medium = open_medium(descriptor, options.medium);
   if (!medium.ok()) return medium.status();
+  if (aside != nullptr) medium.value()->take_over_writer(*aside);
   return Mapping::open(std::move(medium.value()), options);
 }
 
@@ -86,14 +101,14 @@ void read_group() {
 
 bool has_group() { return !own().path.empty(); }
 
-Result<std::unique_ptr<Mapping>> open_mapping(int descriptor) {
+Result<std::unique_ptr<Mapping>> open_mapping(int descriptor, Medium* aside) {
   const auto options = Options::from_environment();
   if (!options.ok()) return options.status();
   PAWL_TRY(check_tracker(options.value()));
   Result<std::unique_ptr<Mapping>> mapping = Status::failure(EIO, "not opened");
   keep_what_appears([&] {
-    mapping = has_group() ? open_in_group(descriptor, options.value())
-                          : open_alone(descriptor, options.value());
+    mapping = has_group() ? open_in_group(descriptor, options.value(), aside)
+                          : open_alone(descriptor, options.value(), aside);
   });
   return mapping;
 }
@@ -101,6 +116,16 @@ Result<std::unique_ptr<Mapping>> open_mapping(int descriptor) {
 Status close_group_if_unused() {
   if (!has_group()) return {};
   const std::lock_guard guard(own().lock);
+  own().aside.reset();
+  return close_if_unused();
+}
+
+Status close_group_for_exec() {
+  if (!has_group()) return {};
+  const std::lock_guard guard(own().lock);
+  if (own().group == nullptr || own().group->files() > 0) return {};
+  own().group->medium().stay_the_writer();
+  own().aside = own().group;
   return close_if_unused();
 }
 
@@ -134,7 +159,9 @@ void unlock_group_after_fork() { own().lock.unlock(); }
 // Its threads are the parent's, and cannot be waited for: it is never freed.
 void forget_group_in_child() {
   static std::shared_ptr<Group>& left = *new std::shared_ptr<Group>;
-  if (own().group != nullptr) new (&left) std::shared_ptr<Group>(std::move(own().group));
+  for (std::shared_ptr<Group>* const of_parent : {&own().group, &own().aside}) {
+    if (*of_parent != nullptr) new (&left) std::shared_ptr<Group>(std::move(*of_parent));
+  }
 }
 
 }  // namespace pawl::preload

@@ -14,10 +14,13 @@ void read_group();
 bool has_group();
 
 // The mapping of a file that is open as `descriptor`: in the group, which is opened first if need
-// be, or alone.
-Result<std::unique_ptr<Mapping>> open_mapping(int descriptor);
+// be, or alone.  It takes over what keeps other writers away from the medium of one that stepped
+// aside.
+Result<std::unique_ptr<Mapping>> open_mapping(int descriptor, Medium* aside = nullptr);
 // After a file was closed: the group goes with its last one, so that another process may have it.
 Status close_group_if_unused();
+// After the last file was closed for an exec, which may fail: no other process may have it.
+Status close_group_for_exec();
 
 // With file.lock held, on a file that check_ours() found to be ours.  Without a group they are
 // calls on the file's mapping.  All but the first are for calls that promise durability: where a

@@ -1,6 +1,7 @@
 #include "preload/lifecycle.h"
 
 #include <dirent.h>
+#include <sys/eventfd.h>
 #include <sys/xattr.h>
 #include <climits>
 
@@ -20,6 +21,7 @@
 #include "medium/memory_functions.h"
 #include "medium/own_process.h"
 #include "medium/parked_descriptors.h"
+#include "medium/size_limit.h"
 #include "medium/writer_notice.h"
 #include "preload/group.h"
 #include "preload/inside.h"
@@ -428,8 +430,33 @@ Status leave_to_the_kernel(TrackedFile& file) {
   return outcome;
 }
 
-// Whether the file can be opened again after it steps aside.
-Status check_usable(const TrackedFile& file) {
+// What opening a mapping takes, and some to spare.
+constexpr std::size_t kDescriptorsToTakeUp = 16;
+
+Status check_descriptors_left() {
+  std::array<Descriptor, kDescriptorsToTakeUp> taken;
+  for (Descriptor& descriptor : taken) {
+    descriptor = Descriptor(::eventfd(0, EFD_CLOEXEC));
+    if (!descriptor.valid())
+      return FailedCall{errno, "a file that is mapped atomically cannot be opened again"};
+  }
+  return {};
+}
+
+Status check_size_limit(const TrackedFile& file) {
+  if (file_size_limit() >= kJournalSizeMin) return {};
+  return Status::failure(EFBIG, PAWL_ERROR_FILE_SIZE_LIMIT,
+                         file.path +
+                             " is mapped atomically, and with this limit of a file's size "
+                             "(RLIMIT_FSIZE) it could not be opened again");
+}
+
+// Whether the file can be opened again after it stepped aside.  Not inlined: the stacks of threads
+// may be small, and the commit beside it needs the room.
+[[gnu::noinline]] Status check_usable(const TrackedFile& file) {
+  PAWL_TRY(check_descriptors_left());
+  PAWL_TRY(check_size_limit(file));
+  if (!file.mapping->window()) return {};
   const UsableDescriptor usable = find_usable(file, table::descriptors_of(file));
   if (usable.descriptor < 0) {
     return Status::failure(
@@ -440,19 +467,13 @@ Status check_usable(const TrackedFile& file) {
   return path.status();
 }
 
-// An exec, or a removal that fails, goes on where the file cannot be opened again.
-Status step_aside(TrackedFile& file) {
-  if (file.mapping->window()) PAWL_TRY(check_usable(file));
-  return file.mapping->step_aside();
-}
-
 }  // namespace
 
 Status end(const TrackedFilePointer& file) {
   PAWL_TRY(check_ours(*file));
   PAWL_ASSERT(!file->mapping->window());
   PAWL_TRY(commit_all(*file));
-  PAWL_TRY(file->mapping->step_aside());
+  PAWL_TRY(file->mapping->step_aside(Mapping::Aside::is_ended));
   file->mapping.reset();
   if (const Status closed = close_group_if_unused(); !closed.ok()) say("group", closed.text());
   forget(*file);
@@ -481,16 +502,18 @@ Status end_for_good(TrackedFile& file, bool& has_all) {
 
 }  // namespace
 
-Status suspend(const TrackedFilePointer& file) {
-  Status aside = at_border([&]() -> Status {
+Status suspend(const TrackedFilePointer& file, Mapping::Aside aside) {
+  Status stepped = at_border([&]() -> Status {
     PAWL_TRY(check_ours(*file));
     if (!has_group() || suspended_files == 0) PAWL_TRY(commit_all(*file));
-    return step_aside(*file);
+    PAWL_TRY(check_usable(*file));
+    return file->mapping->step_aside(aside);
   });
-  if (!aside.ok()) return aside;
+  if (!stepped.ok()) return stepped;
   file->is_suspended = true;
   ++suspended_files;
-  if (const Status closed = at_border(close_group_if_unused); !closed.ok())
+  if (aside != Mapping::Aside::is_closed) return {};
+  if (const Status closed = at_border(close_group_for_exec); !closed.ok())
     say("group", closed.text());
   return {};
 }
@@ -498,14 +521,21 @@ Status suspend(const TrackedFilePointer& file) {
 Result<std::optional<SetAside>> set_aside(Held held) {
   if (held->is_lost) return std::optional<SetAside>();
   PAWL_TRY(check_ours(*held));
-  PAWL_TRY(step_aside(*held.file));
+  PAWL_TRY(held->mapping->step_aside(Mapping::Aside::loses_name));
   return std::optional(SetAside{std::move(held.file), std::move(held.lock)});
 }
 
 namespace {
 
-// Of a mapping that stepped aside: descriptors and window become the kernel's.
+void give_journal_up(const TrackedFile& file, const char* call) {
+  const Status given = at_border([&] { return file.mapping->give_journal_up(); });
+  if (!given.ok()) say(call, given.text());
+}
+
+// Of a mapping that stepped aside, and whose file has no name any more: descriptors and window
+// become the kernel's.
 void leave_in_base(TrackedFile& file, const char* call) {
+  give_journal_up(file, call);
   const Status left = at_border([&]() -> Status {
     const std::optional<Window> window = file.mapping->window();
     Status outcome;
@@ -529,22 +559,36 @@ void leave_in_base(TrackedFile& file, const char* call) {
 
 std::string lost_text(const std::string& path, const Status& why) {
   return path +
-         " is an ordinary file from here on, and no commit of it succeeds until it is closed "
-         "and opened again: " +
+         " is not mapped atomically any more: what is stored from here on stays in memory, and no "
+         "commit of it succeeds until it is closed and unmapped, and opened again: " +
          why.text();
+}
+
+// The file keeps what was committed, and may be another writer's.
+void lose(TrackedFile& file, const char* call, const Status& why) {
+  const Status said = at_border([&]() -> Status {
+    say(call, lost_text(file.path, why));
+    return {};
+  });
+  if (!said.ok()) say(call, why.text());
+  [[maybe_unused]] const Status left = file.mapping->leave_in_memory();
+  file.mapping.reset();
+  if (const Status closed = at_border(close_group_if_unused); !closed.ok())
+    say(call, closed.text());
+  file.is_lost = true;
 }
 
 Result<std::unique_ptr<Mapping>> open_again(const TrackedFile& file) {
   const UsableDescriptor usable = find_usable(file, table::descriptors_of(file));
   if (usable.descriptor < 0) return Status::failure(ENOENT, file.path + " cannot be opened again");
-  auto mapping = open_mapping(usable.descriptor);
+  auto mapping = open_mapping(usable.descriptor, &file.mapping->medium());
   give_up(usable);
   return mapping;
 }
 
-// Of a mapping that stepped aside.  What the program still holds of a file that is lost stays in
-// the table.
+// Of a mapping that stepped aside.
 void take_up(TrackedFile& file, const char* call) {
+  give_journal_up(file, call);
   const Status taken = at_border([&]() -> Status {
     auto mapping = open_again(file);
     PAWL_TRY(mapping.status());
@@ -556,28 +600,29 @@ void take_up(TrackedFile& file, const char* call) {
     }
     return taken_over;
   });
-  if (!taken.ok()) {
-    const Status said = at_border([&]() -> Status {
-      say(call, lost_text(file.path, taken));
-      return {};
-    });
-    if (!said.ok()) say(call, taken.text());
-    leave_in_base(file, call);
-    file.is_lost = true;
-  }
-  file.is_suspended = false;
+  if (!taken.ok()) lose(file, call, taken);
 }
 
-void resume(TrackedFile& file, const char* call) {
+void come_back(TrackedFile& file, const char* call) {
+  if (!at_border([&] { return file.mapping->come_back(); }).ok()) take_up(file, call);
+}
+
+using Return = void (*)(TrackedFile& file, const char* call);
+
+void resume(const TrackedFilePointer& file, const char* call, Return how) {
   --suspended_files;
-  // A signal handler during exec forked, or closed the last descriptor.
-  if (file.inherited) {
-    file.is_suspended = false;
-  } else if (!table::has_descriptors(file) && table::window_of(file).empty()) {
-    leave_in_base(file, call);
-    forget(file);
-  } else {
-    take_up(file, call);
+  file->is_suspended = false;
+  if (file->inherited) return;  // a signal handler during exec forked
+  how(*file, call);
+  // Or closed the last descriptor.
+  if (const Status ended = at_border([&] { return end_if_unused(file); }); !ended.ok())
+    say(call, ended.text());
+}
+
+void resume_each(const std::vector<TrackedFilePointer>& suspended, const char* call, Return how) {
+  for (const TrackedFilePointer& file : suspended) {
+    const std::lock_guard guard(file->lock);
+    resume(file, call, how);
   }
 }
 
@@ -590,7 +635,7 @@ void let_go_of(SetAside& aside, const char* call) {
 }
 
 void take_back(SetAside& aside, const char* call) {
-  take_up(*aside.file, call);
+  come_back(*aside.file, call);
   aside.lock.unlock();
 }
 
@@ -615,7 +660,7 @@ Status suspend_all(const char* call, std::vector<TrackedFilePointer>& done) {
   for (const TrackedFilePointer& file : all) {
     const Held held = hold_file(file);
     if (!held || file->mapping == nullptr || file->inherited) continue;
-    Status suspended = suspend(file);
+    Status suspended = suspend(file, Mapping::Aside::is_closed);
     if (suspended.ok()) {
       done.push_back(file);
     } else if (can_be_tried_again(suspended) || suspended.error_number() == ESTALE) {
@@ -628,10 +673,11 @@ Status suspend_all(const char* call, std::vector<TrackedFilePointer>& done) {
 }
 
 void resume_all(const std::vector<TrackedFilePointer>& suspended, const char* call) {
-  for (const TrackedFilePointer& file : suspended) {
-    const std::lock_guard guard(file->lock);
-    resume(*file, call);
-  }
+  resume_each(suspended, call, take_up);
+}
+
+void go_on_all(const std::vector<TrackedFilePointer>& suspended, const char* call) {
+  resume_each(suspended, call, come_back);
 }
 
 Status recover_now(const std::string& real_path) {

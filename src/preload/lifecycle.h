@@ -129,16 +129,18 @@ Status end_if_unused(const TrackedFilePointer& file);
 // kernel's own.  On failure the file is still tracked, and takes commits as before.
 Status end(const TrackedFilePointer& file);
 
-// Locked, by a thread that is Withdrawing.  Commits, and closes cleanly until resume_all(): before
-// the file changes its name, and before exec.  The files of a group have one commit, before the
-// first of them is suspended.  Calls of other threads on the file wait until then;
-// their stores go on in the working view, which stays as it is, and are pending afterwards.
-Status suspend(const TrackedFilePointer& file);
+// Locked, by a thread that is Withdrawing.  Commits, and steps aside until resume_all() or
+// go_on_all(): before the file changes its name (is_renamed), and before exec (is_closed).  The
+// files of a group have one commit, before the first of them is suspended.  Calls of other threads
+// on the file wait until then; their stores go on in the working view, which stays as it is, and
+// are pending afterwards.  Fails, and the file goes on, where nothing would be left to take it up
+// again with.
+Status suspend(const TrackedFilePointer& file, Mapping::Aside aside);
 
-// A file that may be about to lose its name.  It is as its last commit left it, without a journal;
-// what is not committed is in memory only, and becomes durable neither by the loss of the name nor
-// just before it.  Calls of other threads on the file wait until one of the two below ends that.
-// The thread is Withdrawing until then.
+// A file that may be about to lose its name.  It is as its last commit left it; what is not
+// committed is in memory only, and becomes durable neither by the loss of the name nor just before
+// it.  Calls of other threads on the file wait until one of the two below ends that.  The thread is
+// Withdrawing until then.
 struct SetAside {
   TrackedFilePointer file;
   std::unique_lock<std::mutex> lock;
@@ -148,7 +150,7 @@ Result<std::optional<SetAside>> set_aside(Held held);
 // The name is gone: descriptors and window are the kernel's from here on, with all that the program
 // stored.  What has no name does not survive a crash, and has nothing to keep.
 void let_go_of(SetAside& aside, const char* call);
-// The name stayed: the file is as it was.
+// The name stayed: the file is as it was, and nothing was taken from it for that.
 void take_back(SetAside& aside, const char* call);
 
 // Commits and closes every file, at the end of the process.  Failures are said, for there is nobody
@@ -159,6 +161,8 @@ bool end_all(const char* call);
 Status suspend_all(const char* call, std::vector<TrackedFilePointer>& done);
 // Takes the files up again, under the names they have now.
 void resume_all(const std::vector<TrackedFilePointer>& suspended, const char* call);
+// No file got another name: those that were to be renamed are as they were.
+void go_on_all(const std::vector<TrackedFilePointer>& suspended, const char* call);
 
 // How long a call waits for another opener of its file.
 inline constexpr std::chrono::seconds kOtherOpenerMax{60};

@@ -1,19 +1,15 @@
 // Calls that take a file's name away or give it another.  The side file stands beside the file
-// under its name, so a tracked file is closed cleanly first.  Crash at any point: either there is
-// no journal, or it is beside its file.
+// under its name, so all that was committed is brought into the file first.  Crash at any point:
+// the journal is beside its file, or has nothing of it.
 //
 // What gets another name is committed before, and taken up again under that: a program that
 // prepares a file and renames it finds it prepared, as it would without Pawl.  What loses its name,
 // removed or replaced, is not committed: until it is gone, it is as its last commit left it.
 #include "preload/interpose.h"
 
-#include <sys/eventfd.h>
-
-#include <array>
 #include <cerrno>
-#include "mapping/border.h"
 
-#include "medium/descriptor.h"
+#include "mapping/border.h"
 #include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
@@ -47,19 +43,6 @@ std::string path_after(const Moving& moving, const TrackedFile& file) {
   return *moving.to + file.path.substr(moving.from.size());
 }
 
-// What opening a mapping takes, and some to spare: the old one has its own until then.
-constexpr std::size_t kDescriptorsToTakeUp = 16;
-
-Status check_descriptors_left() {
-  std::array<Descriptor, kDescriptorsToTakeUp> taken;
-  for (Descriptor& descriptor : taken) {
-    descriptor = Descriptor(::eventfd(0, EFD_CLOEXEC));
-    if (!descriptor.valid())
-      return FailedCall{errno, "a file that is mapped atomically cannot be opened again"};
-  }
-  return {};
-}
-
 // Locked.
 Status take_along(const TrackedFilePointer& file, Moving& moving) {
   if (!moving.to) {
@@ -68,9 +51,8 @@ Status take_along(const TrackedFilePointer& file, Moving& moving) {
     moving.to = std::move(landing.value());
   }
   PAWL_TRY(check_takes_a_journal(path_after(moving, *file)));
-  PAWL_TRY(check_descriptors_left());
   moving.files.reserve(moving.files.size() + 1);  // nothing may fail once it is suspended
-  PAWL_TRY(suspend(file));
+  PAWL_TRY(suspend(file, Mapping::Aside::is_renamed));
   moving.files.push_back(file);
   return {};
 }
@@ -189,12 +171,12 @@ int rename_file(const Renaming& renaming) {
   // may begin with that of the other.
   Moving from_target{renaming, target ? target->real_path : std::string(), source->real_path};
   Moving from_source{renaming, source->real_path};
-  const auto resume_both = [&] {
-    resume_all(from_source.files, "rename");
-    resume_all(from_target.files, "rename");
+  const auto go_on = [&] {
+    go_on_all(from_source.files, "rename");
+    go_on_all(from_target.files, "rename");
   };
   const auto undo = [&](const Status& failure) {
-    resume_both();
+    go_on();
     return refuse("rename", failure);
   };
   std::optional<Withdrawing> withdrawing;
@@ -213,7 +195,7 @@ int rename_file(const Renaming& renaming) {
   const int error_number = errno;
   settle(replaced, outcome == 0, "rename");
   if (outcome != 0) {
-    resume_both();
+    go_on();
     errno = error_number;
     return outcome;
   }
@@ -224,7 +206,8 @@ int rename_file(const Renaming& renaming) {
     return {};
   });
   if (!moved.ok()) say("rename", moved.text());
-  resume_both();
+  resume_all(from_source.files, "rename");
+  resume_all(from_target.files, "rename");
   errno = error_number;
   return outcome;
 }

@@ -10,6 +10,7 @@
 #include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@
 
 #include "checks.h"
 
-enum { PAGE = 4096, COPIES = 8 };
+enum { PAGE = 4096, COPIES = 8, TAKER = 3 };
 
 static const char* self;
 
@@ -236,7 +237,63 @@ static void a_writer_that_could_not_be_asked_for_counted_as_none(void) {
   unlink(path);
 }
 
+/* Calls that give a file up and take it up again, for another name or for an exec that fails. */
+static void change_names(const char* name, const char* other) {
+  CHECK(rename(name, other) == 0 && rename(other, name) == 0);
+  CHECK(execl("/nonexistent", "x", (char*)NULL) == -1 && errno == ENOENT);
+  CHECK(rename("/proc/self/comm", name) == -1 && errno == EXDEV);
+}
+
+/* In between another process became the writer, and what it committed was taken back by the next
+ * commit of the first, in silence; or the first lost its file. */
+static void a_file_was_taken_while_it_was_renamed(void) {
+  enum { ROUNDS = 60 };
+  const char* path = in_directory("renamed.atomic");
+  char other[4096];
+  snprintf(other, sizeof other, "%s/its-other-name.atomic", directory);
+  const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  CHECK(fd >= 0 && ftruncate(fd, PAGE) == 0);
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED);
+  int begun[2];
+  CHECK(pipe(begun) == 0);
+  const pid_t taker = fork();
+  if (taker == 0) {
+    dup2(begun[1], TAKER);
+    execl(self, self, "take", path, (char*)NULL);
+    _exit(127);
+  }
+  char byte;
+  CHECK(read(begun[0], &byte, 1) == 1);
+  for (int round = 1; round <= ROUNDS && failures == 0; ++round) {
+    change_names(path, other);
+    at[0] = (char)round;
+    CHECK(msync(at, PAGE, MS_SYNC) == 0);
+  }
+  CHECK(kill(taker, SIGTERM) == 0);
+  int status = 0;
+  CHECK(waitpid(taker, &status, 0) == taker);
+  CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+  close(begun[0]);
+  close(begun[1]);
+  munmap(at, PAGE);
+  close(fd);
+  unlink(path);
+}
+
+/* Ends when it could be the writer. */
+static int take(const char* path) {
+  if (write(TAKER, "b", 1) != 1) return 2;
+  for (;;) {
+    const int fd = open(path, O_RDWR);
+    if (fd < 0) continue; /* it has the other name just now */
+    if (mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED) return 1;
+    close(fd);
+  }
+}
+
 static void all_cases(void) {
+  a_file_was_taken_while_it_was_renamed();
   a_writer_that_could_not_be_asked_for_counted_as_none();
   a_second_process_wrote_past_the_first(0);
   a_second_process_wrote_past_the_first(1);
@@ -244,6 +301,7 @@ static void all_cases(void) {
 
 int main(int count, char** arguments) {
   self = arguments[0];
+  if (count == 3 && strcmp(arguments[1], "take") == 0) return take(arguments[2]);
   if (count == 3 && strncmp(arguments[1], "write", 5) != 0)
     return write_where_nobody_can_be_asked(arguments[1], arguments[2]);
   if (count == 3) return write_to(arguments[2], strcmp(arguments[1], "write-later") == 0);

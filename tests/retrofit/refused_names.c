@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -108,10 +109,11 @@ static void refuse(unsigned number, unsigned error_number) {
 }
 
 /* What letting go of a file fails for: the answer of rename() and unlink(). */
-static int prepare(const char* failure) {
+static int prepare(const char* call, const char* failure) {
   if (strcmp(failure, "name") == 0) give_rights_up(1);
   if (strcmp(failure, "mark") == 0) give_rights_up(0);
-  if (strcmp(failure, "disk") == 0) refuse(SYS_unlinkat, EIO);
+  if (strcmp(failure, "disk") == 0)
+    refuse(strcmp(call, "rename") == 0 ? SYS_renameat2 : SYS_unlinkat, EIO);
   if (strcmp(failure, "room") == 0) refuse(SYS_fremovexattr, ENOSPC);
   return strcmp(failure, "disk") == 0 ? EIO : strcmp(failure, "room") == 0 ? ENOSPC : EACCES;
 }
@@ -121,11 +123,14 @@ static int takes_commits_after(const char* call, const char* failure) {
   const struct file one = map("one.atomic");
   const struct file other = map("other.atomic");
   CHECK(store_and_commit(one, other, "first") == 0);
-  const int expected = prepare(failure);
+  const int expected = prepare(call, failure);
   strcpy(one.at, "pending");
   if (strcmp(call, "rename") == 0)
     CHECK(rename("one.atomic", "new.atomic") == -1 && errno == expected);
-  if (strcmp(call, "unlink") == 0) CHECK(unlink("one.atomic") == -1 && errno == expected);
+  /* A mark that takes room to go stays with a file that is removed. */
+  const int is_removed = strcmp(failure, "room") == 0 && !is_group();
+  if (strcmp(call, "unlink") == 0 && !is_removed)
+    CHECK(unlink("one.atomic") == -1 && errno == expected);
   if (strcmp(call, "exec") == 0)
     CHECK(execl("/nonexistent", "x", (char*)NULL) == -1 &&
           errno == (expected == ENOSPC ? ENOSPC : ENOENT));
@@ -145,13 +150,45 @@ static int takes_commits_after(const char* call, const char* failure) {
   return die();
 }
 
+/* A removal that fails needs nothing of its own, and commits nothing: neither where hardly a
+ * descriptor is left, nor where no file may become as long as a journal. */
+static int dies_after_a_removal_that_failed(const char* what) {
+  if (chdir(directory) != 0 || chdir("rights") != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  CHECK(store_and_commit(one, other, "first") == 0);
+  strcpy(one.at, "pending");
+  const struct rlimit descriptors = {64, 64};
+  const struct rlimit size = {LENGTH, LENGTH};
+  if (strcmp(what, "die-descriptors") == 0) {
+    CHECK(setrlimit(RLIMIT_NOFILE, &descriptors) == 0);
+    while (dup(STDERR_FILENO) >= 0) continue;
+  } else {
+    CHECK(setrlimit(RLIMIT_FSIZE, &size) == 0);
+  }
+  CHECK(rename("/proc/self/comm", "one.atomic") == -1 && errno == EXDEV);
+  return die();
+}
+
+static void half_a_transaction_was_made_durable_by_a_call_that_failed(void) {
+  static const char* const kParts[] = {"die-descriptors", "die-size"};
+  for (int part = 0; part < 2; ++part) {
+    CHECK(mkdir(in_directory("rights"), 0755) == 0);
+    CHECK(was_killed(kParts[part]));
+    CHECK(found(in_directory("rights/one.atomic"), 0, "first"));
+    unlink(in_directory("rights/one.atomic"));
+    unlink(in_directory("rights/other.atomic"));
+    forget_group();
+    CHECK(rmdir(in_directory("rights")) == 0);
+  }
+}
+
 static void no_commit_after_a_call_that_failed(void) {
   enum { FAILURES = 4, CALLS = 4 };
   static const char* const kFailures[FAILURES] = {"name", "mark", "disk", "room"};
   static const char* const kCalls[CALLS] = {"rename", "unlink", "exec", "unlock"};
-  /* Without a group a file whose mark takes room has given its journal's up by the second refusal.
-   */
-  const int count = (is_group() ? FAILURES : FAILURES - 1) * CALLS;
+  /* The last takes a journal's space where a mark takes room to go, and that was in vain here. */
+  const int count = is_group() ? FAILURES * CALLS : FAILURES * CALLS - 1;
   for (int part = 0; part < count; ++part) {
     char what[32];
     snprintf(what, sizeof what, "%s-%s", kFailures[part / CALLS], kCalls[part % CALLS]);
@@ -302,6 +339,7 @@ static void a_file_got_a_name_that_takes_no_journal(void) {
 
 static int do_part(const char* what, const char* file) {
   directory = file;
+  if (strncmp(what, "die-", 4) == 0) return dies_after_a_removal_that_failed(what);
   if (strlen(what) > 5 && what[4] == '-') {
     const char failure[5] = {what[0], what[1], what[2], what[3], 0};
     return takes_commits_after(what + 5, failure);
@@ -313,6 +351,7 @@ static int do_part(const char* what, const char* file) {
 }
 
 static void all_cases(void) {
+  half_a_transaction_was_made_durable_by_a_call_that_failed();
   no_commit_after_a_call_that_failed();
   an_acknowledged_commit_was_without_a_file_that_was_renamed();
   a_commit_was_acknowledged_without_a_file_of_its_group();
