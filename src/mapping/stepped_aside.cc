@@ -12,6 +12,7 @@
 
 #include "mapping/group.h"
 #include "mapping/implementation.h"
+#include "mapping/recovery.h"
 
 namespace pawl {
 
