@@ -33,6 +33,8 @@ bool is_same(const FileProof& one, const FileProof& other, bool same_boot) {
          (one.device == other.device || !same_boot);
 }
 
+bool is_trusted(uid_t owner) { return owner == 0 || owner == ::geteuid(); }
+
 // The type of the file system; 0 when it is not known.
 long file_system_type(int directory, const std::string& name) {
   struct statfs facts{};
@@ -41,8 +43,8 @@ long file_system_type(int directory, const std::string& name) {
   return found.valid() && ::fstatfs(found.get(), &facts) == 0 ? facts.f_type : 0;
 }
 
-// A directory that is reached through those of ours alone, which nobody else may write; in one like
-// /tmp others cannot rename what is ours.
+// A directory that is reached through those of ours and of root alone, which nobody else may write;
+// in one like /tmp others cannot rename what is ours.
 Descriptor open_unchanged(const std::string& name) {
   constexpr int kFlags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   Descriptor at(::open("/", kFlags));
@@ -53,8 +55,8 @@ Descriptor open_unchanged(const std::string& name) {
     if (!next.valid() || ::fstat(at.get(), &parent) != 0 || ::fstat(next.get(), &facts) != 0)
       return {};
     const bool others_write = (parent.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-    const bool is_kept = (parent.st_mode & S_ISVTX) != 0 && facts.st_uid == ::geteuid();
-    if (parent.st_uid != ::geteuid() || (others_write && !is_kept)) return {};
+    const bool is_kept = (parent.st_mode & S_ISVTX) != 0 && is_trusted(facts.st_uid);
+    if (!is_trusted(parent.st_uid) || (others_write && !is_kept)) return {};
     at = std::move(next);
   }
   return at;
@@ -81,7 +83,11 @@ FileProof proof_of(const DescriptorFacts& facts) {
 }
 
 FileProof proof_of(const MappingFacts& facts) {
-  return {S_IFREG, facts.device, facts.inode, facts.birth_time_ns, 0};
+  return {S_IFREG, facts.device, facts.inode, facts.birth_time_ns, 0, facts.is_certain != 0};
+}
+
+FileProof proof_of(const DirectoryFacts& facts) {
+  return {S_IFDIR, facts.device, facts.inode, facts.birth_time_ns, 0};
 }
 
 bool prove_file(int directory, const std::string& name, FileProof& into) {
@@ -136,7 +142,7 @@ Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
   }
   const int error_number = errno;
   const bool is_refused = error_number == EACCES || error_number == EPERM;
-  if (!is_refused || had.birth_time_ns == 0 || is_device(had.type) ||
+  if (!is_refused || !had.is_certain || had.birth_time_ns == 0 || is_device(had.type) ||
       (!same_boot && !has_unchanged_name(name, had)))
     return FailedCall{error_number, "cannot open " + name + " with the program's rights"};
   Descriptor opened(::open(link.c_str(), flags | O_CLOEXEC));
@@ -155,18 +161,32 @@ Result<Descriptor> open_again(const SavedDescriptor& descriptor, const SavedProc
                     static_cast<int>(descriptor.facts.flags & kOpenFlags), program, same_boot);
 }
 
-Status go_to_directory(const std::string& name, const SavedProcess& program) {
+Status go_to_directory(const SavedProcess& program) {
+  const std::string& name = program.directory;
+  const FileProof had = proof_of(program.process.directory);
+  const Descriptor unchanged = open_unchanged(name);
+  const bool same_boot = is_of_this_boot(program.system);
+  const auto is_the_one = [&](const Descriptor& directory) {
+    FileProof is;
+    return prove_file(directory.get(), "", is) && is_same(had, is, same_boot);
+  };
   int error_number = 0;
   {
     const Result<ProgramRights> rights = ProgramRights::take(program);
     if (!rights.ok()) return rights.status();
-    if (::chdir(name.c_str()) == 0) return {};
+    const Descriptor found(::open(name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (found.valid() && !unchanged.valid() && !is_the_one(found))
+      return Status::failure(ESTALE,
+                             "cannot go to " + name +
+                                 ": it is another directory than the program was in; that "
+                                 "is believed only where all directories above it are "
+                                 "root's or the restorer's, and nobody else may write them");
+    if (found.valid() && ::fchdir(found.get()) == 0) return {};
     error_number = errno;
   }
-  if (error_number == EACCES) {
-    const Descriptor unchanged = open_unchanged(name);
-    if (unchanged.valid() && ::fchdir(unchanged.get()) == 0) return {};
-  }
+  if (error_number == EACCES && had.birth_time_ns != 0 && unchanged.valid() &&
+      is_the_one(unchanged) && ::fchdir(unchanged.get()) == 0)
+    return {};
   return FailedCall{error_number, "cannot go to " + name + " with the program's rights"};
 }
 
