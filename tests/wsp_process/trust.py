@@ -932,6 +932,105 @@ def a_directory_that_was_replaced_was_gone_to(pawl):
                 assert kept.check().returncode == 0, kept.check()
 
 
+class SilentServer:
+    """A file system (FUSE) of one empty directory, whose server answers no more when it is told so."""
+
+    INIT, ACCESS, FORGET, BATCH_FORGET, INTERRUPT, GETATTR = 26, 34, 2, 42, 36, 3
+
+    def __init__(self, place):
+        self.device = os.open("/dev/fuse", os.O_RDWR)
+        self.answers = threading.Event()
+        self.answers.set()
+        options = f"fd={self.device},rootmode=40000,user_id=0,group_id=0,allow_other"
+        if ctypes.CDLL(None, use_errno=True).mount(b"pawl-test", place.encode(), b"fuse", 0, options.encode()) != 0:
+            raise OSError(ctypes.get_errno(), "cannot mount")
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                asked = os.read(self.device, 1 << 20)
+            except OSError:
+                return
+            self.answers.wait()
+            _, kind, which = struct.unpack_from("IIQ", asked)
+            if kind in (self.FORGET, self.BATCH_FORGET, self.INTERRUPT):
+                continue
+            said, failure = b"", 0
+            if kind == self.INIT:
+                said = struct.pack("IIIIHHIIHHI28x", 7, 31, 0, 0, 0, 0, 4096, 1, 0, 0, 0)
+            elif kind == self.GETATTR:  # which holds for no time
+                said = struct.pack("QII6Q10I", 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0o40755, 2, 0, 0, 0, 512, 0)
+            else:
+                failure = -errno.ENOSYS
+            with contextlib.suppress(OSError):
+                os.write(self.device, struct.pack("IiQ", 16 + len(said), failure, which) + said)
+
+
+def a_save_waited_for_the_server_of_the_current_directory(pawl):
+    """Which may be without power, too."""
+    with Kept(pawl) as kept:
+        place, ready_file = os.path.join(kept.top, "served"), os.path.join(kept.top, "ready")
+        os.mkdir(place)
+        try:
+            server = SilentServer(place)
+        except OSError as reason:
+            print("skipped: a silent server:", reason)
+            return
+        try:
+            kept.run(["/usr/bin/python3", "-c", f"import os, time\nos.chdir({place!r})\n"
+                      f"open({ready_file!r}, 'w').close(); time.sleep(1000)"])
+            ready(kept, ready_file)
+            wait_for(lambda: "restored: " in kept.said() or supervised(kept) is None, "the supervisor")
+            time.sleep(0.2)
+            server.answers.clear()
+            kept.supervisor.send_signal(signal.SIGPWR)
+            wait_for(lambda: kept.supervisor.poll() is not None, "the save")
+            server.answers.set()
+            assert kept.check().returncode == 0, (kept.said(), kept.check())
+        finally:
+            server.answers.set()
+            subprocess.run(["umount", "-l", place], check=True)
+
+
+def a_directory_of_an_overlay_was_another_one_when_it_was_forgotten(pawl):
+    """Its number is made anew then, where the layers lie in different file systems."""
+    with Kept(pawl) as kept:
+        place_for_nobody(kept)
+        layers = [os.path.join(kept.top, each) for each in ("lower", "other", "all")]
+        for each in layers:
+            os.mkdir(each)
+        home = os.path.join(layers[0], "home")
+        os.makedirs(os.path.join(home, "inner"))
+        os.chown(home, NOBODY, NOBODY)
+        if subprocess.run(["mount", "-t", "tmpfs", "none", layers[1]], capture_output=True).returncode != 0:
+            print("skipped: an overlay: nothing can be mounted here")
+            return
+        try:
+            for each in ("upper", "work"):
+                os.mkdir(os.path.join(layers[1], each))
+            options = f"lowerdir={layers[0]},upperdir={layers[1]}/upper,workdir={layers[1]}/work,xino=off"
+            if subprocess.run(["mount", "-t", "overlay", "none", "-o", options, layers[2]], capture_output=True).returncode != 0:
+                print("skipped: an overlay: there is none here")
+                return
+            try:
+                inner, ready_file = os.path.join(layers[2], "home/inner"), os.path.join(kept.top, "mine/ready")
+                kept.run(["/usr/bin/python3", "-c", f"import os, time\nos.chdir({inner!r})\n" + DROP +
+                          f"open({ready_file!r}, 'w').close(); time.sleep(1000)"])
+                ready(kept, ready_file)
+                assert kept.fail_power() == 0, kept.said()
+                was = os.stat(inner).st_ino
+                with open("/proc/sys/vm/drop_caches", "w") as file:
+                    file.write("2")
+                if os.stat(inner).st_ino == was:
+                    print("note: the directory was not forgotten")
+                assert kept.check().returncode == 0, kept.check()
+            finally:
+                subprocess.run(["umount", "-l", layers[2]], check=True)
+        finally:
+            subprocess.run(["umount", "-l", layers[1]], check=True)
+
+
 def a_program_lost_what_confined_it(pawl):
     """A security module's label: here a file in its place, for not every kernel has such a module."""
     with Kept(pawl) as kept:
@@ -987,6 +1086,8 @@ def main():
                  a_file_of_another_mount_namespace_was_restored_as_roots_of_that_name,
                  a_directory_of_another_mount_namespace_led_below_one_of_roots,
                  a_directory_that_was_replaced_was_gone_to,
+                 a_save_waited_for_the_server_of_the_current_directory,
+                 a_directory_of_an_overlay_was_another_one_when_it_was_forgotten,
                  a_program_lost_what_confined_it):
         if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
             attempt(test, pawl)

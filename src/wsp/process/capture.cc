@@ -354,16 +354,16 @@ void copy_numbers(std::string_view text, std::uint32_t (&into)[4]) {
 // Under its name, by which a restore goes there, and judges one that was removed.
 Status capture_directory(pid_t leader, SavedProcess& saved) {
   saved.directory = read_proc_link(leader, "cwd");
-  const Descriptor current(
-      ::open(fmt::format("/proc/{}/cwd", leader).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   FileProof proof;
   // A file system may answer its user alone (FUSE): then there is no proof.
-  if (!current.valid() || !prove_file(current.get(), "", proof)) return {};
+  if (!prove_known_directory(saved.directory, fmt::format("/proc/{}/cwd", leader), proof))
+    return {};
   saved.process.directory = {proof.device, proof.inode, proof.birth_time_ns};
-  const int error_number = find_file(saved.directory, proof, true).status().error_number();
-  const bool is_another = error_number == ESTALE || error_number == ENOENT ||
-                          error_number == ENOTDIR || error_number == ELOOP;
-  if (!is_another || saved.directory.ends_with(" (deleted)")) return {};
+  const NameOfDirectory name = judge_name(saved.directory, proof);
+  if (name == NameOfDirectory::its_own) return {};
+  // Never gone to with more rights than the program's.
+  saved.process.directory.birth_time_ns = 0;
+  if (name == NameOfDirectory::not_known || saved.directory.ends_with(" (deleted)")) return {};
   return Status::failure(ENOTSUP, "the program's current directory is not there under its name, " +
                                       saved.directory +
                                       " (another file system lies there, or it was handed on)");

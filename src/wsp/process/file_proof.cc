@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -35,12 +37,41 @@ bool is_same(const FileProof& one, const FileProof& other, bool same_boot) {
 
 bool is_trusted(uid_t owner) { return owner == 0 || owner == ::geteuid(); }
 
+bool look_at_file(int directory, const std::string& name, int how, FileProof& into) {
+  struct statx found{};
+  if (::statx(directory, name.c_str(), how | (name.empty() ? AT_EMPTY_PATH : 0),
+              STATX_TYPE | STATX_INO | STATX_BTIME, &found) != 0)
+    return false;
+  into.type = found.stx_mode & S_IFMT;
+  into.inode = found.stx_ino;
+  into.device = makedev(found.stx_dev_major, found.stx_dev_minor);
+  into.device_number = makedev(found.stx_rdev_major, found.stx_rdev_minor);
+  into.birth_time_ns = (found.stx_mask & STATX_BTIME) == 0
+                           ? 0
+                           : static_cast<std::uint64_t>(found.stx_btime.tv_sec) * 1'000'000'000 +
+                                 found.stx_btime.tv_nsec;
+  return true;
+}
+
 // The type of the file system; 0 when it is not known.
 long file_system_type(int directory, const std::string& name) {
   struct statfs facts{};
   if (name.empty()) return ::fstatfs(directory, &facts) == 0 ? facts.f_type : 0;
   const Descriptor found(::openat(directory, name.c_str(), O_PATH | O_CLOEXEC));
   return found.valid() && ::fstatfs(found.get(), &facts) == 0 ? facts.f_type : 0;
+}
+
+// What may change of a directory that stays is not compared: overlayfs numbers those anew that it
+// had forgotten, and no server (FUSE) was asked for the birth.
+bool is_alike(const FileProof& had, const Descriptor& directory, bool same_boot) {
+  FileProof is;
+  if (!prove_file(directory.get(), "", is)) return false;
+  if (had.birth_time_ns == 0) {
+    is.birth_time_ns = 0;
+  } else if (file_system_type(directory.get(), "") == OVERLAYFS_SUPER_MAGIC) {
+    is.inode = had.inode;
+  }
+  return is_same(had, is, same_boot);
 }
 
 // A directory that is reached through those of ours and of root alone, which nobody else may write;
@@ -91,18 +122,7 @@ FileProof proof_of(const DirectoryFacts& facts) {
 }
 
 bool prove_file(int directory, const std::string& name, FileProof& into) {
-  struct statx found{};
-  if (::statx(directory, name.c_str(), name.empty() ? AT_EMPTY_PATH : 0,
-              STATX_TYPE | STATX_INO | STATX_BTIME, &found) != 0)
-    return false;
-  into.type = found.stx_mode & S_IFMT;
-  into.inode = found.stx_ino;
-  into.device = makedev(found.stx_dev_major, found.stx_dev_minor);
-  into.device_number = makedev(found.stx_rdev_major, found.stx_rdev_minor);
-  into.birth_time_ns = (found.stx_mask & STATX_BTIME) == 0
-                           ? 0
-                           : static_cast<std::uint64_t>(found.stx_btime.tv_sec) * 1'000'000'000 +
-                                 found.stx_btime.tv_nsec;
+  if (!look_at_file(directory, name, 0, into)) return false;
   if (into.birth_time_ns != 0 || (into.type != S_IFREG && into.type != S_IFDIR)) return true;
   const long system = file_system_type(directory, name);
   if (system == PROC_SUPER_MAGIC || system == SYSFS_MAGIC) into.inode = into.device = 0;
@@ -119,6 +139,32 @@ bool is_of_a_process(const std::string& name) {
       return true;
   }
   return false;
+}
+
+bool prove_known_directory(const std::string& name, const std::string& link, FileProof& into) {
+  // These answer.
+  if (name.starts_with("/proc") || name.starts_with("/sys"))
+    return prove_file(AT_FDCWD, link, into);
+  return look_at_file(AT_FDCWD, link, AT_STATX_DONT_SYNC, into);
+}
+
+NameOfDirectory judge_name(const std::string& name, const FileProof& had) {
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_CACHED;
+  int found = -1;  // no Descriptor, which asks what it is
+  // Somebody may rename or mount something in the same moment.
+  for (int tries = 0; tries < 3 && found < 0 && (tries == 0 || errno == EAGAIN); ++tries)
+    found = static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, name.c_str(), &how, sizeof(how)));
+  if (found < 0) {
+    const bool is_none = errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
+    return is_none ? NameOfDirectory::of_another : NameOfDirectory::not_known;
+  }
+  FileProof is;
+  const bool is_proven = prove_known_directory(name, link_to_descriptor(found), is);
+  ::close(found);
+  if (!is_proven) return NameOfDirectory::not_known;
+  return is_same(had, is, true) ? NameOfDirectory::its_own : NameOfDirectory::of_another;
 }
 
 Result<Descriptor> find_file(const std::string& name, const FileProof& had, bool same_boot) {
@@ -166,16 +212,12 @@ Status go_to_directory(const SavedProcess& program) {
   const FileProof had = proof_of(program.process.directory);
   const Descriptor unchanged = open_unchanged(name);
   const bool same_boot = is_of_this_boot(program.system);
-  const auto is_the_one = [&](const Descriptor& directory) {
-    FileProof is;
-    return prove_file(directory.get(), "", is) && is_same(had, is, same_boot);
-  };
   int error_number = 0;
   {
     const Result<ProgramRights> rights = ProgramRights::take(program);
     if (!rights.ok()) return rights.status();
     const Descriptor found(::open(name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (found.valid() && !unchanged.valid() && !is_the_one(found))
+    if (found.valid() && !unchanged.valid() && !is_alike(had, found, same_boot))
       return Status::failure(ESTALE,
                              "cannot go to " + name +
                                  ": it is another directory than the program was in; that "
@@ -184,8 +226,10 @@ Status go_to_directory(const SavedProcess& program) {
     if (found.valid() && ::fchdir(found.get()) == 0) return {};
     error_number = errno;
   }
+  FileProof is;
   if (error_number == EACCES && had.birth_time_ns != 0 && unchanged.valid() &&
-      is_the_one(unchanged) && ::fchdir(unchanged.get()) == 0)
+      prove_file(unchanged.get(), "", is) && is_same(had, is, same_boot) &&
+      ::fchdir(unchanged.get()) == 0)
     return {};
   return FailedCall{error_number, "cannot go to " + name + " with the program's rights"};
 }
