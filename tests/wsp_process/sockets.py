@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 from asked import is_refused, said, starts
@@ -844,6 +845,61 @@ def a_check_said_yes_to_a_name_that_could_not_be_made(pawl):
             assert said(kept, place) == repr(named + "/one"), kept.said()
 
 
+def are_refused(pawl, sockets, reason):
+    """Each of them, that the program inherits."""
+    for one in sockets:
+        with Kept(pawl) as kept:
+            starts(kept, "pass", pass_fds=[one.fileno()])
+            found = kept.command("save", kept.directory)
+            assert found.returncode != 0 and reason in found.stderr, (one, found)
+
+
+def a_socket_of_another_network_got_a_port_and_a_mark_of_the_machines(pawl):
+    """That of a user's own namespaces, where he may do all."""
+    made = []
+
+    def make():
+        if ctypes.CDLL(None).unshare(0x40000000) != 0:  # CLONE_NEWNET, of this thread
+            return
+        stream, datagrams, six, near, asks = (socket.socket(*each) for each in (
+            (socket.AF_INET, socket.SOCK_STREAM), (socket.AF_INET, socket.SOCK_DGRAM),
+            (socket.AF_INET6, socket.SOCK_STREAM), (socket.AF_UNIX, socket.SOCK_DGRAM),
+            (socket.AF_NETLINK, socket.SOCK_RAW, 0)))
+        for one in (stream, datagrams):
+            one.setsockopt(1, 36, 77)
+            one.bind(("0.0.0.0", 443))
+        stream.listen(5)
+        near.bind("\0pawl-test-" + str(os.getpid()))
+        made.extend((stream, datagrams, six, near, asks))
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    if not made:
+        print("skipped: a socket of another network: no network can be made here")
+    are_refused(pawl, made, "a socket of another network namespace")
+
+
+def a_socket_lost_the_keys_that_it_was_inherited_with(pawl):
+    """And was open to all who have none."""
+    key = struct.pack("HH4s120xBBHi80s", socket.AF_INET, 0, socket.inet_aton("127.0.0.1"), 0, 0, 6, 0, b"secret")
+    made = []
+    for family in (socket.AF_INET, socket.AF_INET6):
+        one = socket.socket(family)
+        one.bind(("127.0.0.1" if family == socket.AF_INET else "::", 0))
+        one.listen(5)
+        try:
+            address = key if family == socket.AF_INET else struct.pack(
+                "HHI16sI100xBBHi80s", family, 0, 0, socket.inet_pton(family, "::1"), 0, 0, 0, 6, 0, b"secret")
+            one.setsockopt(socket.IPPROTO_TCP, 14, address)  # TCP_MD5SIG
+        except OSError:
+            print("skipped: keys of", family)
+            continue
+        made.append(one)
+    if may_mark():
+        are_refused(pawl, made, "a socket with keys (TCP_MD5SIG")
+
+
 def options_of_mptcp_were_lost(pawl):
     """Which are those of TCP."""
     try:
@@ -1186,6 +1242,8 @@ def main():
     a_socket_of_a_program_that_had_dropped_its_privileges_was_not_made_again(pawl)
     a_file_of_a_process_was_saved_and_never_restored(pawl)
     a_check_said_yes_to_what_had_another_file_open(pawl)
+    a_socket_of_another_network_got_a_port_and_a_mark_of_the_machines(pawl)
+    a_socket_lost_the_keys_that_it_was_inherited_with(pawl)
     options_of_sockets_were_lost(pawl)
     an_address_without_a_port_was_lost(pawl)
     sockets_that_were_shut_down_were_whole_again(pawl)

@@ -54,6 +54,9 @@ time.sleep(1000)
 """
 
 
+DROP = "os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)\n"
+
+
 def ready(kept, path):
     wait_for(lambda: os.path.exists(path) or kept.supervisor.poll() is not None, "the program")
     assert kept.supervisor.poll() is None, kept.said()
@@ -839,6 +842,195 @@ def a_file_of_an_own_file_system_was_taken_for_roots_in_another_boot(pawl):
                 assert "with the program's rights" in kept.said(), kept.said()
 
 
+# Opens a file or a directory that lies in a file system of its own, where others have another one, and hands
+# it to the first who asks.
+HANDS_OVER = """
+import os, socket, subprocess, sys, time
+place, name, address = sys.argv[1:]
+subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)
+if name.endswith("/"):
+    os.mkdir(os.path.join(place, name))
+    file = os.open(os.path.join(place, name), os.O_RDONLY | os.O_DIRECTORY)
+else:
+    with open(os.path.join(place, name), "w") as made: made.write("its own".ljust(4096))
+    os.chmod(made.name, 0o644)
+    file = os.open(made.name, os.O_RDONLY)
+listening = socket.socket(socket.AF_UNIX); listening.bind(address + ".new"); os.chmod(address + ".new", 0o777)
+listening.listen(1); os.rename(address + ".new", address)
+other, _ = listening.accept(); socket.send_fds(other, [b"x"], [file]); time.sleep(1000)
+"""
+GETS = """
+import socket
+asking = socket.socket(socket.AF_UNIX); asking.connect(sys.argv[1]); file = socket.recv_fds(asking, 1, 1)[1][0]; asking.close()
+"""
+# What it maps, or goes to, in place of using it as a descriptor.
+MAPS_IT = "ctypes.CDLL(None).mmap(None, ctypes.c_size_t(4096), 1, 2, file, ctypes.c_long(0)); os.close(file)"
+GOES_THERE = "os.fchdir(file); os.close(file)"
+
+
+def what_was_handed_over_is_refused(pawl, name, what, reason):
+    """By a program of nobody's, from where its name leads to something of root's with the same inode number."""
+    with Kept(pawl) as kept:
+        place = place_for_nobody(kept)
+        roots, address, ready_file = (os.path.join(kept.top, each) for each in ("roots", "address", "mine/ready"))
+        os.mkdir(roots)
+        if subprocess.run(["mount", "-t", "tmpfs", "none", roots], capture_output=True).returncode != 0:
+            print(f"skipped: {what}: nothing can be mounted here")
+            return
+        helper = None
+        try:
+            roots_own = os.path.join(roots, name)
+            if name.endswith("/"):
+                os.mkdir(roots_own)
+            else:
+                with open(roots_own, "w") as file:
+                    file.write("root's alone".ljust(4096))
+                os.chmod(roots_own, 0o600)
+            os.chmod(roots, 0o700)
+            helper = subprocess.Popen(["unshare", "--mount", "/usr/bin/python3", "-c", HANDS_OVER, roots, name, address])
+            wait_for(lambda: os.path.exists(address), "the helper")
+            program = "import ctypes, os, sys, time\n" + DROP + GETS + what + f"\nopen({ready_file!r}, 'w').close(); time.sleep(1000)"
+            kept.run(["/usr/bin/python3", "-c", program, address])
+            ready(kept, ready_file)
+            found = kept.command("save", kept.directory)
+            assert found.returncode != 0 and reason in found.stderr, (found, kept.said())
+            assert kept.supervisor.poll() is None, "the program does not run on"
+        finally:
+            if helper:
+                helper.kill()
+                helper.wait()
+            subprocess.run(["umount", "-l", roots], check=True)
+
+
+def a_file_of_another_mount_namespace_was_restored_as_roots_of_that_name(pawl):
+    """Which was then opened with root's rights: its proof had been that of root's."""
+    what_was_handed_over_is_refused(pawl, "secret", MAPS_IT, "roots/secret")
+
+
+def a_directory_of_another_mount_namespace_led_below_one_of_roots(pawl):
+    what_was_handed_over_is_refused(pawl, "sub/", GOES_THERE, "current directory is not there under its name")
+
+
+def a_directory_that_was_replaced_was_gone_to(pawl):
+    """By another user, who may write to the one above it.  One that only root can have made is."""
+    for is_roots in (False, True):
+        with Kept(pawl) as kept:
+            place = place_for_nobody(kept)
+            said, mine = os.path.join(place, "said"), os.path.join(kept.top if is_roots else place, "stays")
+            os.mkdir(mine)
+            kept.run(["/usr/bin/python3", "-c", STAYS, mine, said])
+            ready(kept, said + ".ready")
+            assert kept.fail_power() == 0, kept.said()
+            os.rename(mine, mine + ".there")
+            os.mkdir(mine)
+            found = kept.check()
+            assert (found.returncode == 0) == is_roots, found
+            if not is_roots:
+                assert "another directory than the program was in" in found.stdout, found
+                os.rmdir(mine)
+                os.rename(mine + ".there", mine)
+                assert kept.check().returncode == 0, kept.check()
+
+
+class SilentServer:
+    """A file system (FUSE) of one empty directory, whose server answers no more when it is told so."""
+
+    INIT, ACCESS, FORGET, BATCH_FORGET, INTERRUPT, GETATTR = 26, 34, 2, 42, 36, 3
+
+    def __init__(self, place):
+        self.device = os.open("/dev/fuse", os.O_RDWR)
+        self.answers = threading.Event()
+        self.answers.set()
+        options = f"fd={self.device},rootmode=40000,user_id=0,group_id=0,allow_other"
+        if ctypes.CDLL(None, use_errno=True).mount(b"pawl-test", place.encode(), b"fuse", 0, options.encode()) != 0:
+            raise OSError(ctypes.get_errno(), "cannot mount")
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                asked = os.read(self.device, 1 << 20)
+            except OSError:
+                return
+            self.answers.wait()
+            _, kind, which = struct.unpack_from("IIQ", asked)
+            if kind in (self.FORGET, self.BATCH_FORGET, self.INTERRUPT):
+                continue
+            said, failure = b"", 0
+            if kind == self.INIT:
+                said = struct.pack("IIIIHHIIHHI28x", 7, 31, 0, 0, 0, 0, 4096, 1, 0, 0, 0)
+            elif kind == self.GETATTR:  # which holds for no time
+                said = struct.pack("QII6Q10I", 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0o40755, 2, 0, 0, 0, 512, 0)
+            else:
+                failure = -errno.ENOSYS
+            with contextlib.suppress(OSError):
+                os.write(self.device, struct.pack("IiQ", 16 + len(said), failure, which) + said)
+
+
+def a_save_waited_for_the_server_of_the_current_directory(pawl):
+    """Which may be without power, too."""
+    with Kept(pawl) as kept:
+        place, ready_file = os.path.join(kept.top, "served"), os.path.join(kept.top, "ready")
+        os.mkdir(place)
+        try:
+            server = SilentServer(place)
+        except OSError as reason:
+            print("skipped: a silent server:", reason)
+            return
+        try:
+            kept.run(["/usr/bin/python3", "-c", f"import os, time\nos.chdir({place!r})\n"
+                      f"open({ready_file!r}, 'w').close(); time.sleep(1000)"])
+            ready(kept, ready_file)
+            wait_for(lambda: "restored: " in kept.said() or supervised(kept) is None, "the supervisor")
+            time.sleep(0.2)
+            server.answers.clear()
+            kept.supervisor.send_signal(signal.SIGPWR)
+            wait_for(lambda: kept.supervisor.poll() is not None, "the save")
+            server.answers.set()
+            assert kept.check().returncode == 0, (kept.said(), kept.check())
+        finally:
+            server.answers.set()
+            subprocess.run(["umount", "-l", place], check=True)
+
+
+def a_directory_of_an_overlay_was_another_one_when_it_was_forgotten(pawl):
+    """Its number is made anew then, where the layers lie in different file systems."""
+    with Kept(pawl) as kept:
+        place_for_nobody(kept)
+        layers = [os.path.join(kept.top, each) for each in ("lower", "other", "all")]
+        for each in layers:
+            os.mkdir(each)
+        home = os.path.join(layers[0], "home")
+        os.makedirs(os.path.join(home, "inner"))
+        os.chown(home, NOBODY, NOBODY)
+        if subprocess.run(["mount", "-t", "tmpfs", "none", layers[1]], capture_output=True).returncode != 0:
+            print("skipped: an overlay: nothing can be mounted here")
+            return
+        try:
+            for each in ("upper", "work"):
+                os.mkdir(os.path.join(layers[1], each))
+            options = f"lowerdir={layers[0]},upperdir={layers[1]}/upper,workdir={layers[1]}/work,xino=off"
+            if subprocess.run(["mount", "-t", "overlay", "none", "-o", options, layers[2]], capture_output=True).returncode != 0:
+                print("skipped: an overlay: there is none here")
+                return
+            try:
+                inner, ready_file = os.path.join(layers[2], "home/inner"), os.path.join(kept.top, "mine/ready")
+                kept.run(["/usr/bin/python3", "-c", f"import os, time\nos.chdir({inner!r})\n" + DROP +
+                          f"open({ready_file!r}, 'w').close(); time.sleep(1000)"])
+                ready(kept, ready_file)
+                assert kept.fail_power() == 0, kept.said()
+                was = os.stat(inner).st_ino
+                with open("/proc/sys/vm/drop_caches", "w") as file:
+                    file.write("2")
+                if os.stat(inner).st_ino == was:
+                    print("note: the directory was not forgotten")
+                assert kept.check().returncode == 0, kept.check()
+            finally:
+                subprocess.run(["umount", "-l", layers[2]], check=True)
+        finally:
+            subprocess.run(["umount", "-l", layers[1]], check=True)
+
+
 def a_program_lost_what_confined_it(pawl):
     """A security module's label: here a file in its place, for not every kernel has such a module."""
     with Kept(pawl) as kept:
@@ -891,6 +1083,11 @@ def main():
                  a_file_of_an_own_file_system_was_taken_for_roots_in_another_boot,
                  a_check_said_yes_and_the_restore_did_not_open_a_file_that_was_mapped,
                  a_check_said_yes_to_a_directory_that_root_alone_could_enter,
+                 a_file_of_another_mount_namespace_was_restored_as_roots_of_that_name,
+                 a_directory_of_another_mount_namespace_led_below_one_of_roots,
+                 a_directory_that_was_replaced_was_gone_to,
+                 a_save_waited_for_the_server_of_the_current_directory,
+                 a_directory_of_an_overlay_was_another_one_when_it_was_forgotten,
                  a_program_lost_what_confined_it):
         if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
             attempt(test, pawl)

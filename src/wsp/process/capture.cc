@@ -31,6 +31,7 @@
 #include "wsp/process/capabilities.h"
 #include "wsp/process/cut_call.h"
 #include "wsp/process/file_proof.h"
+#include "wsp/process/mapped_file.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/proc.h"
 
@@ -350,6 +351,24 @@ void copy_numbers(std::string_view text, std::uint32_t (&into)[4]) {
     into[i] = static_cast<std::uint32_t>(numbers[i]);
 }
 
+// Under its name, by which a restore goes there, and judges one that was removed.
+Status capture_directory(pid_t leader, SavedProcess& saved) {
+  saved.directory = read_proc_link(leader, "cwd");
+  FileProof proof;
+  // A file system may answer its user alone (FUSE): then there is no proof.
+  if (!prove_known_directory(saved.directory, fmt::format("/proc/{}/cwd", leader), proof))
+    return {};
+  saved.process.directory = {proof.device, proof.inode, proof.birth_time_ns};
+  const NameOfDirectory name = judge_name(saved.directory, proof);
+  if (name == NameOfDirectory::its_own) return {};
+  // Never gone to with more rights than the program's.
+  saved.process.directory.birth_time_ns = 0;
+  if (name == NameOfDirectory::not_known || saved.directory.ends_with(" (deleted)")) return {};
+  return Status::failure(ENOTSUP, "the program's current directory is not there under its name, " +
+                                      saved.directory +
+                                      " (another file system lies there, or it was handed on)");
+}
+
 Status capture_process(Process& process, SavedProcess& saved) {
   const pid_t leader = process.leader();
   ProcessFacts& facts = saved.process;
@@ -390,7 +409,7 @@ Status capture_process(Process& process, SavedProcess& saved) {
   facts.capabilities[4] = number_of(field_of(status, "CapAmb"), 16);
   facts.memory_score = std::atoi(read_proc(leader, "oom_score_adj").c_str());
   PAWL_TRY(capture_what_takes_privileges(process, status, saved));
-  saved.directory = read_proc_link(leader, "cwd");
+  PAWL_TRY(capture_directory(leader, saved));
   saved.executable = read_proc_link(leader, "exe");
   return {};
 }
@@ -483,6 +502,27 @@ Status read_system_facts(pid_t process, const std::vector<MemoryArea>& lines, Sy
   return {};
 }
 
+namespace {
+
+// Which file it is, and what it is like.
+Status read_mapped_file(const MemoryArea& line, const SavedProcess& program, MappingFacts& into) {
+  const Result<MappedFile> mapped = find_mapped_file(line, program);
+  if (!mapped.ok()) return mapped.status();
+  struct stat facts{};
+  if (::fstat(mapped.value().found.get(), &facts) != 0)
+    return FailedCall{errno, "cannot look at the mapped file " + line.name};
+  const FileProof& proof = mapped.value().proof;
+  into.is_certain = proof.is_certain ? 1 : 0;
+  into.birth_time_ns = proof.birth_time_ns;
+  into.device = proof.device;
+  into.inode = proof.inode;
+  into.file_bytes = static_cast<std::uint64_t>(facts.st_size);
+  into.changed_ns = facts.st_mtim.tv_sec * 1'000'000'000 + facts.st_mtim.tv_nsec;
+  return {};
+}
+
+}  // namespace
+
 Status capture_mappings(Process& process, bool gives_way, SavedProcess& into) {
   const std::string text =
       read_proc(process.leader(), "maps", [&] { return gives_way && process.has_urgent(); });
@@ -493,6 +533,8 @@ Status capture_mappings(Process& process, bool gives_way, SavedProcess& into) {
     return Status::failure(ENOTSUP,
                            fmt::format("the program has {} mappings or more", kMappingsMax));
   into.origins = process.calls().origins();
+  const MemoryArea* before = nullptr;  // of a file, which is this one
+  MappingFacts file{};
   for (const MemoryArea& line : lines) {
     if (line.is_kernels() || (line.start >= kAnnexCode && line.end <= kAnnexEnd)) continue;
     SavedMapping& mapping = into.mappings.emplace_back();
@@ -515,20 +557,18 @@ Status capture_mappings(Process& process, bool gives_way, SavedProcess& into) {
           ENOTSUP, fmt::format("memory at {:x} ({}) is not in the memory file", line.start,
                                line.name.empty() ? "nameless" : line.name));
     if (gives_way) PAWL_TRY(process.give_way());
-    // Opened once: its name may lead elsewhere in the next moment.
-    const Descriptor mapped(::open(line.name.c_str(), O_PATH | O_CLOEXEC));
-    struct stat file{};
-    FileProof proof;
-    if (!mapped.valid() || ::fstat(mapped.get(), &file) != 0 || file.st_ino != line.inode ||
-        !prove_file(mapped.get(), "", proof))
-      return Status::failure(
-          ENOTSUP, "the mapped file " + line.name + " is not there any more under its name");
-    facts.birth_time_ns = proof.birth_time_ns;
     mapping.name = line.name;
-    facts.device = proof.device;
-    facts.inode = proof.inode;
-    facts.file_bytes = static_cast<std::uint64_t>(file.st_size);
-    facts.changed_ns = file.st_mtim.tv_sec * 1'000'000'000 + file.st_mtim.tv_nsec;
+    // Once for all of a library's mappings, which lie one behind the other.
+    const bool is_as_before = before != nullptr && before->name == line.name &&
+                              before->device == line.device && before->inode == line.inode;
+    if (!is_as_before) PAWL_TRY(read_mapped_file(line, into, file));
+    before = &line;
+    facts.is_certain = file.is_certain;
+    facts.birth_time_ns = file.birth_time_ns;
+    facts.device = file.device;
+    facts.inode = file.inode;
+    facts.file_bytes = file.file_bytes;
+    facts.changed_ns = file.changed_ns;
   }
   return read_system_facts(process.leader(), lines, into.system);
 }

@@ -29,9 +29,11 @@
 #include "wsp/process/file_proof.h"
 #include "wsp/process/interface_name.h"
 #include "wsp/process/multicast.h"
+#include "wsp/process/network.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/open_files.h"
 #include "wsp/process/proc.h"
+#include "wsp/process/signed_sockets.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/socket_options.h"
 #include "wsp/process/unix_diag.h"
@@ -131,10 +133,17 @@ int read_backlog(int socket, const DescriptorFacts& facts) {
   return static_cast<int>(option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO).tcpi_sacked);
 }
 
-Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
-                      SavedDescriptor& saved) {
+// What is read once for all sockets.
+struct SocketReaders {
+  SocketOptionReader options;
+  SignedSockets signed_sockets;
+};
+
+Status capture_socket(pid_t process, int socket, SocketReaders& readers, SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
   PAWL_TRY(read_owner(socket, facts));
+  if (const Status ours = check_network(socket); !ours.ok())
+    return cannot_keep(facts.number, ours.text());
   facts.domain = option_of<int>(socket, SOL_SOCKET, SO_DOMAIN);
   if (facts.domain == AF_NETLINK) return capture_netlink(socket, facts);
   if (facts.domain != AF_INET && facts.domain != AF_INET6 && facts.domain != AF_UNIX) {
@@ -182,7 +191,9 @@ Status capture_socket(pid_t process, int socket, SocketOptionReader& options,
   note_interface(facts.address);
   note_interface(facts.peer);
   if (listens) facts.backlog = read_backlog(socket, facts);
-  options.read(socket, saved);
+  readers.options.read(socket, saved);
+  if (readers.signed_sockets.contains(socket, facts))
+    return cannot_keep(facts.number, "a socket with keys (TCP_MD5SIG, TCP_AO_ADD_KEY)");
   return check_socket(process, socket, facts);
 }
 
@@ -392,7 +403,7 @@ std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& f
   return found;
 }
 
-Status capture_one(Process& process, const Ways& ways, int number, SocketOptionReader& options,
+Status capture_one(Process& process, const Ways& ways, int number, SocketReaders& readers,
                    SavedDescriptor& saved, const SavedProcess& program) {
   const pid_t leader = process.leader();
   const int handle = ways.handle.get();
@@ -425,7 +436,7 @@ Status capture_one(Process& process, const Ways& ways, int number, SocketOptionR
   if (S_ISSOCK(looked.proof.type)) {
     const Descriptor socket(static_cast<int>(::syscall(SYS_pidfd_getfd, handle, number, 0)));
     if (!socket.valid()) return FailedCall{errno, "cannot look at a socket"};
-    PAWL_TRY(capture_socket(leader, socket.get(), options, saved));
+    PAWL_TRY(capture_socket(leader, socket.get(), readers, saved));
     const auto kind = static_cast<DescriptorKind>(facts.kind);
     if (kind != DescriptorKind::listening && kind != DescriptorKind::bound) return {};
     const Status named = capture_socket_name(leader, socket.get(), program, facts);
@@ -497,7 +508,7 @@ Status capture_descriptors(Process& process, bool gives_way, SavedProcess& into)
   const pid_t leader = process.leader();
   const Result<Ways> ways = open_ways(leader);
   if (!ways.ok()) return ways.status();
-  SocketOptionReader options;
+  SocketReaders readers;
   OpenFiles files(leader);
   const std::vector<int> numbers = numbers_in(fmt::format("/proc/{}/fd", leader));
   std::size_t bytes = 0;
@@ -505,7 +516,7 @@ Status capture_descriptors(Process& process, bool gives_way, SavedProcess& into)
     if (number == process.calls().descriptor()) continue;
     if (gives_way) PAWL_TRY(process.give_way());
     SavedDescriptor& saved = into.descriptors.emplace_back();
-    PAWL_TRY(capture_one(process, ways.value(), number, options, saved, into));
+    PAWL_TRY(capture_one(process, ways.value(), number, readers, saved, into));
     PAWL_TRY(find_same(files, saved));
     // Not first when all are read, of which the program may have any number.
     bytes += record_bytes(saved);

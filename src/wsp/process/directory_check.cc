@@ -24,7 +24,7 @@ bool is_of_itself(const SavedProcess& saved) {
 Status enter(const SavedProcess& who) {
   if (::unshare(CLONE_FS) != 0)
     return FailedCall{errno, "cannot try to go to " + who.directory + " in a thread of its own"};
-  return go_to_directory(who.directory, who);
+  return go_to_directory(who);
 }
 
 Status with_remedy(const Status& failure, const std::string& name) {
@@ -46,6 +46,7 @@ Status check_directory(const SavedProcess& saved, std::chrono::milliseconds long
   if (is_of_itself(saved)) return {};
   // Nothing of the caller's, who may have gone on.
   SavedProcess who;
+  who.system = saved.system;
   who.process = saved.process;
   who.groups = saved.groups;
   who.directory = saved.directory;

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -35,6 +37,24 @@ bool is_same(const FileProof& one, const FileProof& other, bool same_boot) {
          (one.device == other.device || !same_boot);
 }
 
+bool is_trusted(uid_t owner) { return owner == 0 || owner == ::geteuid(); }
+
+bool look_at_file(int directory, const std::string& name, int how, FileProof& into) {
+  struct statx found{};
+  if (::statx(directory, name.c_str(), how | (name.empty() ? AT_EMPTY_PATH : 0),
+              STATX_TYPE | STATX_INO | STATX_BTIME, &found) != 0)
+    return false;
+  into.type = found.stx_mode & S_IFMT;
+  into.inode = found.stx_ino;
+  into.device = makedev(found.stx_dev_major, found.stx_dev_minor);
+  into.device_number = makedev(found.stx_rdev_major, found.stx_rdev_minor);
+  into.birth_time_ns = (found.stx_mask & STATX_BTIME) == 0
+                           ? 0
+                           : static_cast<std::uint64_t>(found.stx_btime.tv_sec) * 1'000'000'000 +
+                                 found.stx_btime.tv_nsec;
+  return true;
+}
+
 // The type of the file system; 0 when it is not known.
 long file_system_type(int directory, const std::string& name) {
   struct statfs facts{};
@@ -43,8 +63,21 @@ long file_system_type(int directory, const std::string& name) {
   return found.valid() && ::fstatfs(found.get(), &facts) == 0 ? facts.f_type : 0;
 }
 
-// A directory that is reached through those of ours alone, which nobody else may write; in one like
-// /tmp others cannot rename what is ours.
+// What may change of a directory that stays is not compared: overlayfs numbers those anew that it
+// had forgotten, and no server (FUSE) was asked for the birth.
+bool is_alike(const FileProof& had, const Descriptor& directory, bool same_boot) {
+  FileProof is;
+  if (!prove_file(directory.get(), "", is)) return false;
+  if (had.birth_time_ns == 0) {
+    is.birth_time_ns = 0;
+  } else if (file_system_type(directory.get(), "") == OVERLAYFS_SUPER_MAGIC) {
+    is.inode = had.inode;
+  }
+  return is_same(had, is, same_boot);
+}
+
+// A directory that is reached through those of ours and of root alone, which nobody else may write;
+// in one like /tmp others cannot rename what is ours.
 Descriptor open_unchanged(const std::string& name) {
   constexpr int kFlags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   Descriptor at(::open("/", kFlags));
@@ -55,8 +88,8 @@ Descriptor open_unchanged(const std::string& name) {
     if (!next.valid() || ::fstat(at.get(), &parent) != 0 || ::fstat(next.get(), &facts) != 0)
       return {};
     const bool others_write = (parent.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-    const bool is_kept = (parent.st_mode & S_ISVTX) != 0 && facts.st_uid == ::geteuid();
-    if (parent.st_uid != ::geteuid() || (others_write && !is_kept)) return {};
+    const bool is_kept = (parent.st_mode & S_ISVTX) != 0 && is_trusted(facts.st_uid);
+    if (!is_trusted(parent.st_uid) || (others_write && !is_kept)) return {};
     at = std::move(next);
   }
   return at;
@@ -105,22 +138,15 @@ FileProof proof_of(const DescriptorFacts& facts) {
 }
 
 FileProof proof_of(const MappingFacts& facts) {
-  return {S_IFREG, facts.device, facts.inode, facts.birth_time_ns, 0};
+  return {S_IFREG, facts.device, facts.inode, facts.birth_time_ns, 0, facts.is_certain != 0};
+}
+
+FileProof proof_of(const DirectoryFacts& facts) {
+  return {S_IFDIR, facts.device, facts.inode, facts.birth_time_ns, 0};
 }
 
 bool prove_file(int directory, const std::string& name, FileProof& into) {
-  struct statx found{};
-  if (::statx(directory, name.c_str(), name.empty() ? AT_EMPTY_PATH : 0,
-              STATX_TYPE | STATX_INO | STATX_BTIME, &found) != 0)
-    return false;
-  into.type = found.stx_mode & S_IFMT;
-  into.inode = found.stx_ino;
-  into.device = makedev(found.stx_dev_major, found.stx_dev_minor);
-  into.device_number = makedev(found.stx_rdev_major, found.stx_rdev_minor);
-  into.birth_time_ns = (found.stx_mask & STATX_BTIME) == 0
-                           ? 0
-                           : static_cast<std::uint64_t>(found.stx_btime.tv_sec) * 1'000'000'000 +
-                                 found.stx_btime.tv_nsec;
+  if (!look_at_file(directory, name, 0, into)) return false;
   if (into.birth_time_ns != 0 || (into.type != S_IFREG && into.type != S_IFDIR)) return true;
   const long system = file_system_type(directory, name);
   if (system == PROC_SUPER_MAGIC || system == SYSFS_MAGIC) into.inode = into.device = 0;
@@ -137,6 +163,32 @@ bool is_of_a_process(const std::string& name) {
       return true;
   }
   return false;
+}
+
+bool prove_known_directory(const std::string& name, const std::string& link, FileProof& into) {
+  // These answer.
+  if (name.starts_with("/proc") || name.starts_with("/sys"))
+    return prove_file(AT_FDCWD, link, into);
+  return look_at_file(AT_FDCWD, link, AT_STATX_DONT_SYNC, into);
+}
+
+NameOfDirectory judge_name(const std::string& name, const FileProof& had) {
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_CACHED;
+  int found = -1;  // no Descriptor, which asks what it is
+  // Somebody may rename or mount something in the same moment.
+  for (int tries = 0; tries < 3 && found < 0 && (tries == 0 || errno == EAGAIN); ++tries)
+    found = static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, name.c_str(), &how, sizeof(how)));
+  if (found < 0) {
+    const bool is_none = errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
+    return is_none ? NameOfDirectory::of_another : NameOfDirectory::not_known;
+  }
+  FileProof is;
+  const bool is_proven = prove_known_directory(name, link_to_descriptor(found), is);
+  ::close(found);
+  if (!is_proven) return NameOfDirectory::not_known;
+  return is_same(had, is, true) ? NameOfDirectory::its_own : NameOfDirectory::of_another;
 }
 
 Result<Descriptor> find_file(const std::string& name, const FileProof& had, bool same_boot) {
@@ -165,7 +217,7 @@ Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
                           " (fcntl(2), F_SETLEASE; /proc/locks has its number), which "
                           "it was asked to give up; try again, or stop it"};
   const bool is_refused = error_number == EACCES || error_number == EPERM;
-  if (!is_refused || had.birth_time_ns == 0 || is_device(had.type) ||
+  if (!is_refused || !had.is_certain || had.birth_time_ns == 0 || is_device(had.type) ||
       (!same_boot && !has_unchanged_name(name, had)))
     return FailedCall{error_number, "cannot open " + name + " with the program's rights"};
   Descriptor opened = open_at_once(link, flags);
@@ -184,18 +236,30 @@ Result<Descriptor> open_again(const SavedDescriptor& descriptor, const SavedProc
                     static_cast<int>(descriptor.facts.flags & kOpenFlags), program, same_boot);
 }
 
-Status go_to_directory(const std::string& name, const SavedProcess& program) {
+Status go_to_directory(const SavedProcess& program) {
+  const std::string& name = program.directory;
+  const FileProof had = proof_of(program.process.directory);
+  const Descriptor unchanged = open_unchanged(name);
+  const bool same_boot = is_of_this_boot(program.system);
   int error_number = 0;
   {
     const Result<ProgramRights> rights = ProgramRights::take(program);
     if (!rights.ok()) return rights.status();
-    if (::chdir(name.c_str()) == 0) return {};
+    const Descriptor found(::open(name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (found.valid() && !unchanged.valid() && !is_alike(had, found, same_boot))
+      return Status::failure(ESTALE,
+                             "cannot go to " + name +
+                                 ": it is another directory than the program was in; that "
+                                 "is believed only where all directories above it are "
+                                 "root's or the restorer's, and nobody else may write them");
+    if (found.valid() && ::fchdir(found.get()) == 0) return {};
     error_number = errno;
   }
-  if (error_number == EACCES) {
-    const Descriptor unchanged = open_unchanged(name);
-    if (unchanged.valid() && ::fchdir(unchanged.get()) == 0) return {};
-  }
+  FileProof is;
+  if (error_number == EACCES && had.birth_time_ns != 0 && unchanged.valid() &&
+      prove_file(unchanged.get(), "", is) && is_same(had, is, same_boot) &&
+      ::fchdir(unchanged.get()) == 0)
+    return {};
   return FailedCall{error_number, "cannot go to " + name + " with the program's rights"};
 }
 

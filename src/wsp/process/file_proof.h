@@ -19,14 +19,24 @@ struct FileProof {
   std::uint64_t inode = 0;          // 0, and no device, where only the name tells which it is
   std::uint64_t birth_time_ns = 0;  // 0: not known
   std::uint64_t device_number = 0;  // of a device: major and minor
+  bool is_certain = true;           // else another file of that file system may have the same
 };
 
 FileProof proof_of(const DescriptorFacts& facts);
 FileProof proof_of(const MappingFacts& facts);
+FileProof proof_of(const DirectoryFacts& facts);
 
 // Of an open file, or one by its name (AT_FDCWD); links are followed.  False when there is none.
 // The kernel makes the inodes of its own files (proc(5), sysfs(5)) anew at any time.
 bool prove_file(int directory, const std::string& name, FileProof& into);
+
+// The current directory of a process, by its link in /proc.  No server is asked (NFS, FUSE), which
+// may not answer any more when the power fails.
+bool prove_known_directory(const std::string& name, const std::string& link, FileProof& into);
+
+// What its name leads to: not known where a server would have to be asked for that.
+enum class NameOfDirectory { its_own, of_another, not_known };
+NameOfDirectory judge_name(const std::string& name, const FileProof& had);
 
 // What the name leads to, for nothing but to be compared and opened: to open a device or a pipe
 // does something.  ESTALE: it is another file than the program had.  `same_boot`: numbers of
@@ -34,7 +44,7 @@ bool prove_file(int directory, const std::string& name, FileProof& into);
 Result<Descriptor> find_file(const std::string& name, const FileProof& had, bool same_boot);
 
 // Opens what find_file() found, with the program's rights; where these have gone, with ours, if it
-// is proven by its birth time to be the very file that the program had open in this way; and in
+// is certain and proven by its birth to be the very file that the program had open so; and in
 // another boot, in which the numbers of file systems prove nothing, by a name that is ours alone.
 Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
                               const FileProof& had, int flags, const SavedProcess& program,
@@ -47,7 +57,8 @@ Result<Descriptor> open_again(const SavedDescriptor& descriptor, const SavedProc
 bool is_of_a_process(const std::string& name);
 
 // Goes to the program's directory, with its rights; with ours, where these do not reach it any
-// more, if nobody else can have changed what its name leads to.
-Status go_to_directory(const std::string& name, const SavedProcess& program);
+// more, if nobody else can have changed what its name leads to.  It is the one that the program was
+// in; another one only where nobody else can have put it there, and with the program's rights.
+Status go_to_directory(const SavedProcess& program);
 
 }  // namespace pawl::wsp

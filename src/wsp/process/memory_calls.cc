@@ -14,6 +14,7 @@
 #include <cstdlib>
 
 #include "medium/descriptor.h"
+#include "wsp/process/mapped_file.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
@@ -78,22 +79,6 @@ Result<std::shared_ptr<const Descriptor>> open_again(pid_t thread, const Origin&
     return Status::failure(ENOENT,
                            "the mapped file " + origin.name + " is not there under its name");
   return std::shared_ptr<const Descriptor>(std::move(file));
-}
-
-// Whether the kernel calls the file what it calls that of the line, by device and inode, which are
-// not those of stat(2) on all file systems.
-bool is_mapped_as(const Descriptor& file, const MemoryArea& line) {
-  void* const mapped = ::mmap(nullptr, kPageBytes, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (mapped == MAP_FAILED) return false;
-  const auto start = reinterpret_cast<std::uint64_t>(mapped);
-  bool is_same = false;
-  visit_memory_areas(kOwnMemoryAreas, [&](const MemoryArea& own) {
-    if (own.end <= start) return true;
-    is_same = own.start <= start && own.device == line.device && own.inode == line.inode;
-    return false;
-  });
-  ::munmap(mapped, kPageBytes);
-  return is_same;
 }
 
 // The file that the program has mapped there: the mapped one itself, which takes capabilities, or

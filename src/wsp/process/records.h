@@ -56,6 +56,13 @@ struct SystemFacts {
   std::uint32_t padding;
 };
 
+// Which it is; all 0 where that is not known.
+struct DirectoryFacts {
+  std::uint64_t device;
+  std::uint64_t inode;
+  std::uint64_t birth_time_ns;
+};
+
 struct ProcessFacts {
   std::int32_t process;
   std::int32_t group;
@@ -68,6 +75,7 @@ struct ProcessFacts {
   std::uint64_t break_end;
   std::uint64_t start_code, end_code, start_data, end_data, start_break, kernel_break, start_stack,
       argument_start, argument_end, environment_start, environment_end;
+  DirectoryFacts directory;       // the current one
   std::uint64_t capabilities[5];  // inheritable, permitted, effective, bounding, ambient
   std::uint32_t secure_bits;
   std::int32_t is_dumpable;
@@ -112,7 +120,7 @@ struct MappingFacts {
   std::int32_t protection;
   std::int32_t is_memory;  // else a file, of which the rest and the name speak
   std::int32_t is_shared;
-  std::int32_t padding;
+  std::int32_t is_certain;  // FileProof
   std::uint64_t offset;
   std::uint64_t device;
   std::uint64_t inode;
@@ -235,7 +243,7 @@ struct SavedProcess {
   ProcessFacts process{};
   std::vector<std::uint32_t> groups;
   bool has_no_new_privileges = false;  // as the kernel says of the first thread; in no record
-  std::string directory;               // the current one
+  std::string directory;               // the name of the current one
   std::string executable;              // its path
   std::vector<SavedThread> threads;    // the first is the process's own
   std::vector<SavedMapping> mappings;

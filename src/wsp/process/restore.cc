@@ -67,17 +67,17 @@ struct CloneArguments {
                 stack_size = 0, tls = 0, set_tid = 0, set_tid_size = 0, cgroup = 0;
 };
 
-struct MappedFile {
+struct NumberedFile {
   int number = -1;  // at which the new process has it
   FileProof had;
 };
 
 // The files that are mapped, each once.
-std::map<std::string, MappedFile> number_files(const SavedProcess& saved, SpareNumbers& spare) {
-  std::map<std::string, MappedFile> files;
+std::map<std::string, NumberedFile> number_files(const SavedProcess& saved, SpareNumbers& spare) {
+  std::map<std::string, NumberedFile> files;
   for (const SavedMapping& mapping : saved.mappings) {
     if (mapping.facts.is_memory == 0 && !files.contains(mapping.name))
-      files.emplace(mapping.name, MappedFile{spare.next(), proof_of(mapping.facts)});
+      files.emplace(mapping.name, NumberedFile{spare.next(), proof_of(mapping.facts)});
   }
   return files;
 }
@@ -179,7 +179,7 @@ Status check_system(const SavedProcess& saved) {
 class Become {
  public:
   Become(const KeptMemory& memory, const SavedProcess& saved,
-         const std::map<std::string, MappedFile>& files, SpareNumbers spare, int go, int told)
+         const std::map<std::string, NumberedFile>& files, SpareNumbers spare, int go, int told)
       : memory_(memory),
         saved_(saved),
         files_(files),
@@ -217,7 +217,7 @@ class Become {
     } else if (facts.group == facts.process) {
       ::setpgid(0, 0);
     }
-    PAWL_TRY(go_to_directory(saved_.directory, saved_));
+    PAWL_TRY(go_to_directory(saved_));
     ::umask(facts.creation_mask);
     PAWL_TRY(raise_limit());
     // Out of the way of the program's numbers, and of those of the mapped files.
@@ -295,7 +295,7 @@ class Become {
 
   const KeptMemory& memory_;
   const SavedProcess& saved_;
-  const std::map<std::string, MappedFile>& files_;
+  const std::map<std::string, NumberedFile>& files_;
   SpareNumbers spare_;
   int go_;
   int told_;
@@ -682,7 +682,7 @@ class Restore {
   KeptMemory& memory_;
   SavedProcess saved_;
   SpareNumbers spare_;
-  const std::map<std::string, MappedFile> files_;
+  const std::map<std::string, NumberedFile> files_;
   const StepHook& hook_;
   CallList list_;
   pid_t child_ = 0;

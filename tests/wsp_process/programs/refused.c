@@ -64,6 +64,8 @@ int main(void) {
   TRY(socketpair, (long)AF_UNIX, (long)SOCK_STREAM, 0L, pair);
   say("setsockopt(SO_ATTACH_REUSEPORT_CBPF)",
       syscall(SYS_setsockopt, 0L, (long)SOL_SOCKET, (long)SO_ATTACH_REUSEPORT_CBPF, 0L, 0L));
+  say("setsockopt(SO_ATTACH_REUSEPORT_EBPF)",
+      syscall(SYS_setsockopt, 0L, (long)SOL_SOCKET, (long)SO_ATTACH_REUSEPORT_EBPF, 0L, 0L));
   say("setsockopt(TCP_MD5SIG)",
       syscall(SYS_setsockopt, 0L, (long)IPPROTO_TCP, (long)TCP_MD5SIG, 0L, 0L));
   say("setsockopt(TCP_MD5SIG)",

@@ -1,0 +1,30 @@
+// The file that a line of /proc/PID/maps is about: its name there is no proof, for the file may lie
+// in another mount namespace, and whoever may write to a directory decides what the name leads to.
+#pragma once
+
+#include <sys/types.h>
+
+#include "medium/descriptor.h"
+#include "medium/memory_areas.h"
+#include "medium/status.h"
+#include "wsp/process/file_proof.h"
+#include "wsp/process/records.h"
+
+namespace pawl::wsp {
+
+struct MappedFile {
+  Descriptor found;  // what the name leads to (O_PATH)
+  FileProof proof;
+};
+
+// What the name leads to, if it is what the program has mapped there; else a failure.  The mapping
+// itself is asked, which takes CAP_CHECKPOINT_RESTORE; without that its device and inode are
+// compared.  Where these are those of more than one file (btrfs, overlayfs) the program itself has
+// to be able to read the file, and the proof is not `is_certain`.
+Result<MappedFile> find_mapped_file(const MemoryArea& line, const SavedProcess& program);
+
+// Whether the kernel calls the file what it calls that of the line, by device and inode, which are
+// not those of stat(2) on all file systems.
+bool is_mapped_as(const Descriptor& file, const MemoryArea& line);
+
+}  // namespace pawl::wsp
