@@ -2,7 +2,9 @@
 """What clang and clang-tidy are asked about: each source as it is compiled, but not twice alike.
 
     compile_commands.py check BUILD FOLDER...
-        has each source that is in none of the FOLDERs compiled as far as its warnings go
+        has each source that is in none of the FOLDERs compiled as far as its warnings go; headers of
+        other libraries that many of them take in are read once, for all who are compiled alike, so
+        that one which is missing may not be noticed
     compile_commands.py together BUILD OUTPUT FOLDER...
         writes OUTPUT/compile_commands.json, for clang-tidy, and prints what to ask it about so that
         each source of the FOLDERs is looked at: those that CMAKE_UNITY_BUILD has put together
@@ -12,7 +14,9 @@ difference to what the compiler has to say.  BUILD is configured; of what it bui
 pawl_test_headers is needed, for `check`.  Exit status of `check`: 1 when something was refused.
 """
 
+import collections
 import concurrent.futures
+import functools
 import json
 import os
 import pathlib
@@ -20,7 +24,10 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 
+SHARED_BY_MIN = 5  # sources that are compiled alike, for which headers are read once
+TAKEN_BY_SHARE = 0.08  # of them, a header that is
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -73,19 +80,82 @@ def is_in(source, folders):
     return any(SOURCE / folder in pathlib.Path(source).parents for folder in folders)
 
 
+def defines_first(path):
+    """Whether it is no C++, or changes what headers hold before it takes them in."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    first = re.search(r"^\s*#\s*(\w+)", text, re.MULTILINE)
+    return path.suffix != ".cc" or first is None or first[1] not in ("include", "pragma")
+
+
+@functools.cache
+def headers_of(path, folders):
+    """Those of other libraries that a source takes in, by itself or by headers of the tree."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    found = set(re.findall(r"^#include (<[^>]+>)", text, re.MULTILINE))
+    for name in re.findall(r'^#include "([^"]+)"', text, re.MULTILINE):
+        for folder in (path.parent, *folders):
+            if (folder / name).is_file():
+                found |= headers_of(folder / name, folders)
+                break
+    return frozenset(found)
+
+
+def alike(entry):
+    """What sources have in common that are compiled alike: all but their names."""
+    return tuple(argument for argument in arguments_of(entry) if argument != entry["file"])
+
+
+def run_compiler(entry, *arguments):
+    return subprocess.run([*arguments_of(entry), *arguments], cwd=entry["directory"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+
+
+def read_headers(arguments, group, compiled):
+    """Of sources that are compiled alike, what many take in; False, where there is nothing to gain."""
+    folders = tuple(pathlib.Path(argument[2:]) for argument in arguments if argument.startswith("-I"))
+    taken = collections.Counter(header for entry in group
+                                for header in headers_of(pathlib.Path(entry["file"]), folders))
+    headers = sorted(header for header, times in taken.items()
+                     if times >= TAKEN_BY_SHARE * len(group))
+    if len(group) < SHARED_BY_MIN or not headers:
+        return False
+    source = compiled.with_suffix(".h")
+    source.write_text("".join(f"#include {header}\n" for header in headers), encoding="utf-8")
+    done = subprocess.run([*arguments, "-fpch-instantiate-templates", "-x", "c++-header",
+                           str(source), "-o", str(compiled)], cwd=group[0]["directory"],
+                          stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def read_headers_once(entries, directory, pool):
+    """By the entry what it is compiled with: the headers that its source shares with others."""
+    groups = collections.defaultdict(list)
+    for entry in entries:
+        if not defines_first(pathlib.Path(entry["file"])):
+            groups[alike(entry)].append(entry)
+    files = [directory / f"{number}.pch" for number in range(len(groups))]
+    are_read = pool.map(read_headers, groups.keys(), groups.values(), files)
+    return {id(entry): ("-include-pch", str(file))
+            for group, file, is_read in zip(groups.values(), files, are_read) if is_read
+            for entry in group}
+
+
 def check(build, without):
     entries = [entry for entry in distinct(commands_of(build))
                if not is_in(entry["file"], without)]
+    with tempfile.TemporaryDirectory() as directory, \
+            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        shared = read_headers_once(entries, pathlib.Path(directory), pool)
 
-    def compile_one(entry):
-        done = subprocess.run([*arguments_of(entry), "-fsyntax-only"], cwd=entry["directory"],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
-        if done.returncode != 0:
-            print(f"{done.stdout}refused: {entry['file']}", flush=True)
-        return done.returncode == 0
+        def compile_one(entry):
+            done = run_compiler(entry, *shared.get(id(entry), ()), "-fsyntax-only")
+            if done.returncode != 0 and id(entry) in shared:
+                done = run_compiler(entry, "-fsyntax-only")
+            if done.returncode != 0:
+                print(f"{done.stdout}refused: {entry['file']}", flush=True)
+            return done.returncode == 0
 
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         accepted = list(pool.map(compile_one, entries))
     print(f"{len(accepted)} sources, {accepted.count(False)} refused")
     return 0 if accepted and all(accepted) else 1
