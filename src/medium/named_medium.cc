@@ -1069,6 +1069,7 @@ Status NamedMedium::show_journal() {
 void NamedMedium::take_over_writer(Medium& aside) {
   auto* const named = dynamic_cast<NamedMedium*>(&aside);
   if (named == nullptr) return;
+  const NoFork no_fork;  // a child would have a copy that neither of the two knows
   notices_ = std::exchange(named->notices_, {});
   keeps_notices_ = true;
 }
