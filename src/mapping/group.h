@@ -61,7 +61,7 @@ class Group {
   struct Member {
     journal::GroupFile listed;
     Mapping::Implementation* mapping = nullptr;  // null: it is about to join, or aside
-    bool is_aside = false;  // it is not listed, and its number stays its own
+    bool is_aside = false;                       // it is not listed, and its number stays its own
   };
 
   Group(std::unique_ptr<Medium> medium, std::unique_ptr<journal::Journal> journal,

@@ -114,7 +114,7 @@ static int prepare(const char* call, const char* failure) {
   if (strcmp(failure, "name") == 0) give_rights_up(1);
   if (strcmp(failure, "mark") == 0) give_rights_up(0);
   if (strcmp(failure, "disk") == 0)
-    refuse(strcmp(call, "rename") == 0 ? SYS_renameat2 : SYS_unlinkat, EIO);
+    refuse(strcmp(call, "rename") == 0 ? SYS_renameat : SYS_unlinkat, EIO);
   if (strcmp(failure, "room") == 0) refuse(SYS_fremovexattr, ENOSPC);
   return strcmp(failure, "disk") == 0 ? EIO : strcmp(failure, "room") == 0 ? ENOSPC : EACCES;
 }
