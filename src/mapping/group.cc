@@ -147,7 +147,9 @@ std::size_t Group::files() const {
 Status Group::change_list() {
   try {
     journal::Listed listed{journal::Role::group, {}};
-    for (const Member& member : members_) listed.files.push_back(member.listed);
+    for (const Member& member : members_) {
+      if (!member.is_aside) listed.files.push_back(member.listed);
+    }
     auto list = journal::encode(listed);
     if (!list.ok()) return list.status();
     return log_.failures().note(log_.journal().change_list(std::move(list.value())));
@@ -191,11 +193,17 @@ void Group::enter(std::uint64_t number, Mapping::Implementation& mapping) {
 
 Status Group::list_again(std::uint64_t number, Mapping::Implementation& mapping) {
   const auto place = std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
-    return member.listed.number > number;
+    return member.listed.number >= number;
   });
-  const Medium& file = *mapping.medium_;
-  members_.insert(place,
-                  Member{{number, file.identity(), name_as_seen_from(*medium_, file)}, &mapping});
+  if (place != members_.end() && place->listed.number == number) {
+    PAWL_ASSERT(place->is_aside);
+    place->is_aside = false;
+    place->mapping = &mapping;
+  } else {
+    const Medium& file = *mapping.medium_;
+    members_.insert(place,
+                    Member{{number, file.identity(), name_as_seen_from(*medium_, file)}, &mapping});
+  }
   return change_list();
 }
 
@@ -212,6 +220,15 @@ void Group::erase(std::uint64_t number) noexcept {
 
 Status Group::strike(std::uint64_t number) {
   erase(number);
+  return change_list();
+}
+
+Status Group::set_aside(std::uint64_t number) {
+  for (Member& member : members_) {
+    if (member.listed.number != number) continue;
+    member.is_aside = true;
+    member.mapping = nullptr;
+  }
   return change_list();
 }
 

@@ -60,7 +60,8 @@ class Group {
   friend class Mapping;
   struct Member {
     journal::GroupFile listed;
-    Mapping::Implementation* mapping = nullptr;  // null: it is about to join
+    Mapping::Implementation* mapping = nullptr;  // null: it is about to join, or aside
+    bool is_aside = false;                       // it is not listed, and its number stays its own
   };
 
   Group(std::unique_ptr<Medium> medium, std::unique_ptr<journal::Journal> journal,
@@ -71,13 +72,16 @@ class Group {
   Status in_order(Call call);
   // With the lock held.
   Result<std::uint64_t> list(const Medium& file);
-  // A file that was struck just now.
+  // A file that stepped aside, or was struck just now.
   Status list_again(std::uint64_t number, Mapping::Implementation& mapping);
   void enter(std::uint64_t number, Mapping::Implementation& mapping);
   // It went as in a crash: the list still has the file.
   void forget(const Mapping::Implementation& mapping);
   void erase(std::uint64_t number) noexcept;
   Status strike(std::uint64_t number);
+  // Struck, but no other file gets its number, and the group is in use, until it is listed again or
+  // erased.
+  Status set_aside(std::uint64_t number);
   Status change_list();  // out of memory is a Status
   // The group's journal has bytes of the file, or will.
   Status limit_journal(Medium& file);

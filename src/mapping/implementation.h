@@ -225,6 +225,7 @@ class Mapping::Implementation {
   std::atomic<bool> closed_{false};
   bool has_left_ = false;  // the file has all that was committed, and nothing else knows of it
   bool has_journal_ = true;
+  bool keeps_number_ = false;  // of the group's list, while it is aside
 
   // Guarded by mutex_.
   std::uint64_t commits_ = 0;

@@ -93,8 +93,9 @@ Mapping::Implementation::~Implementation() {
     // The others must not go on as if this file had all that was committed.
     note_final(Status::failure(EOWNERDEAD, PAWL_ERROR_MAPPING_BROKEN,
                                medium_->path() + " was not closed"));
-    group_->forget(*this);
   }
+  group_->forget(*this);
+  if (keeps_number_) group_->erase(number_);
   checkpointer_.remove(
       image_, has_left_ ? Checkpointer::Left::after_all : Checkpointer::Left::as_in_a_crash);
 }
@@ -315,6 +316,7 @@ Status Mapping::Implementation::close_locked() {
 Status Mapping::Implementation::end_empty_journal() {
   if (group_ != nullptr) {
     PAWL_TRY(leave_locked());
+    PAWL_TRY(group_->strike(number_));
     return medium_->remove_journal();
   }
   if (is_broken(Law::mark_before_journal)) {
@@ -325,13 +327,14 @@ Status Mapping::Implementation::end_empty_journal() {
   return let_go_of(*medium_, *journal_);
 }
 
-// With all records applied, flushed and dropped: its number may be another file's from now on.
+// With all records applied, flushed and dropped: once it is struck its number may be another
+// file's.
 Status Mapping::Implementation::leave_locked() {
   PAWL_TRY(member_side_->leave());
   PAWL_TRY(medium_->clear_mark());
   PAWL_TRY(medium_->base().flush());
   has_left_ = true;
-  return group_->strike(number_);
+  return {};
 }
 
 Status Mapping::Implementation::discard_locked() {

@@ -47,6 +47,9 @@ Status Mapping::Implementation::let_go(Aside aside) {
   medium_->stay_the_writer();
   if (group_ != nullptr) {
     PAWL_TRY(leave_locked());
+    // Other threads may have a file join until it comes back.
+    keeps_number_ = aside == Aside::loses_name || aside == Aside::is_renamed;
+    PAWL_TRY(keeps_number_ ? group_->set_aside(number_) : group_->strike(number_));
   } else if (aside == Aside::is_ended) {
     PAWL_TRY(unmark(*medium_, *journal_));
   } else {
@@ -81,6 +84,7 @@ Status Mapping::Implementation::give_journal_up_locked() {
     journal_->let_go_of_file();
   } else {
     member_side_.reset();
+    if (std::exchange(keeps_number_, false)) group_->erase(number_);
   }
   return removed;
 }
@@ -92,7 +96,8 @@ Status Mapping::Implementation::come_back() {
     return Status::failure(ENOSPC, "the journal of " + medium_->path() + " gave its space back");
   PAWL_TRY(medium_->show_journal());
   const JournalId& id = journal_->id();
-  if (std::exchange(has_left_, false)) PAWL_TRY(group_->list_again(number_, *this));
+  // Listed and without a mark it does no harm.
+  if (has_left_) PAWL_TRY(group_->list_again(number_, *this));
   const auto mark = medium_->mark();
   if (!mark.ok()) return mark.status();
   const bool is_marked =
@@ -100,8 +105,10 @@ Status Mapping::Implementation::come_back() {
   if (!is_marked) {
     PAWL_TRY(medium_->claim(id));
     PAWL_TRY(medium_->set_mark({id, medium_->journal_path()}));
+    has_left_ = false;
     PAWL_TRY(medium_->base().flush());
   }
+  has_left_ = keeps_number_ = false;
   return group_ == nullptr ? Status{} : member_side_->enter_again();
 }
 

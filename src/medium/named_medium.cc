@@ -698,12 +698,29 @@ void NamedMedium::give_locks_back() {
 // waiting: what a child finds half closed has no lock any more.
 void NamedMedium::let_go_of_side_file() {
   give_locks_back();
-  if (!keeps_notices_) notices_.withdraw();
+  if (keeps_notices_) {
+    renew_notices();
+  } else {
+    notices_.withdraw();
+  }
   base_.write_without_lock();
   limit_.reset();
   lock_.reset(-1);
   unnamed_.reset();
   hidden_name_.clear();
+}
+
+// A child that was made without our handlers (_Fork()) has a copy, and would keep others away for
+// as long as it lives: behind an exec, too, which ends this process's.
+void NamedMedium::renew_notices() {
+  struct stat user{};
+  const NoFork no_fork;
+  WriterNotices anew;
+  if (::fstat(base_.descriptor(), &user) != 0 || !anew.put(user, Notice::opener).ok() ||
+      !anew.put(user, Notice::writer).ok())
+    return;
+  std::swap(notices_, anew);
+  anew.withdraw();
 }
 
 // To the owner of the journal, who alone may change that.
@@ -1052,10 +1069,12 @@ Status NamedMedium::hide_journal() {
   if (is_there.ok() && !is_there.value()) return {};
   auto name = draw_provisional_name();
   if (!name.ok()) return name.status();
-  Status renamed =
-      is_there.ok() ? rename_in(directory_, journal_name_, name.value()) : is_there.status();
-  if (!renamed.ok())
-    return left_behind({renamed.error_number(), "cannot remove " + journal_path_}, directory_);
+  if (!is_there.ok())
+    return left_behind({is_there.status().error_number(), "cannot remove " + journal_path_},
+                       directory_);
+  if (::renameat(directory_.get(), journal_name_.c_str(), directory_.get(), name.value().c_str()) !=
+      0)
+    return left_behind({errno, "cannot remove " + journal_path_}, directory_);
   hidden_name_ = std::move(name.value());
   return {};
 }
@@ -1070,6 +1089,7 @@ Status NamedMedium::show_journal() {
 void NamedMedium::take_over_writer(Medium& aside) {
   auto* const named = dynamic_cast<NamedMedium*>(&aside);
   if (named == nullptr) return;
+  const NoFork no_fork;  // a child would have a copy that neither of the two knows
   notices_ = std::exchange(named->notices_, {});
   keeps_notices_ = true;
 }

@@ -159,6 +159,7 @@ class NamedMedium : public Medium {
   int side_file() const { return unnamed_ ? unnamed_->descriptor() : lock_.get(); }
   void give_locks_back();
   void let_go_of_side_file();
+  void renew_notices();
   std::string mode_forbids() const;
   Status left_behind(const FailedCall& failed, const Directory& directory) const;
   Status may_not_open_side_file() const;

@@ -281,6 +281,44 @@ static void a_file_was_taken_while_it_was_renamed(void) {
   unlink(path);
 }
 
+/* A child that no handler of fork() knew lives on, and the program that becomes another maps the
+ * file again. */
+static int exec_beside_a_child(const char* path) {
+  const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  if (fd < 0 || ftruncate(fd, PAGE) != 0) return 2;
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED || msync(at, PAGE, MS_SYNC) != 0) return 3;
+  const pid_t child = _Fork();
+  if (child == 0) {
+    sleep(60);
+    _exit(0);
+  }
+  char number[16];
+  snprintf(number, sizeof number, "%d", child);
+  execl(self, self, number, "again", path, (char*)NULL);
+  return 4;
+}
+
+static int map_again(const char* child, const char* path) {
+  const int fd = open(path, O_RDWR);
+  const int is_mapped = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED;
+  kill(atoi(child), SIGKILL);
+  return is_mapped ? 0 : 5;
+}
+
+static void a_child_kept_the_file_from_its_parent_behind_an_exec(void) {
+  const char* path = in_directory("again.atomic");
+  const pid_t first = fork();
+  if (first == 0) {
+    execl(self, self, "exec", path, (char*)NULL);
+    _exit(127);
+  }
+  int status = 0;
+  CHECK(waitpid(first, &status, 0) == first);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  unlink(path);
+}
+
 /* Ends when it could be the writer. */
 static int take(const char* path) {
   if (write(TAKER, "b", 1) != 1) return 2;
@@ -294,6 +332,7 @@ static int take(const char* path) {
 
 static void all_cases(void) {
   a_file_was_taken_while_it_was_renamed();
+  a_child_kept_the_file_from_its_parent_behind_an_exec();
   a_writer_that_could_not_be_asked_for_counted_as_none();
   a_second_process_wrote_past_the_first(0);
   a_second_process_wrote_past_the_first(1);
@@ -302,6 +341,8 @@ static void all_cases(void) {
 int main(int count, char** arguments) {
   self = arguments[0];
   if (count == 3 && strcmp(arguments[1], "take") == 0) return take(arguments[2]);
+  if (count == 3 && strcmp(arguments[1], "exec") == 0) return exec_beside_a_child(arguments[2]);
+  if (count == 4) return map_again(arguments[1], arguments[3]);
   if (count == 3 && strncmp(arguments[1], "write", 5) != 0)
     return write_where_nobody_can_be_asked(arguments[1], arguments[2]);
   if (count == 3) return write_to(arguments[2], strcmp(arguments[1], "write-later") == 0);

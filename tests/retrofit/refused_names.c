@@ -11,6 +11,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,7 +114,7 @@ static int prepare(const char* call, const char* failure) {
   if (strcmp(failure, "name") == 0) give_rights_up(1);
   if (strcmp(failure, "mark") == 0) give_rights_up(0);
   if (strcmp(failure, "disk") == 0)
-    refuse(strcmp(call, "rename") == 0 ? SYS_renameat2 : SYS_unlinkat, EIO);
+    refuse(strcmp(call, "rename") == 0 ? SYS_renameat : SYS_unlinkat, EIO);
   if (strcmp(failure, "room") == 0) refuse(SYS_fremovexattr, ENOSPC);
   return strcmp(failure, "disk") == 0 ? EIO : strcmp(failure, "room") == 0 ? ENOSPC : EACCES;
 }
@@ -334,6 +335,52 @@ static void a_file_got_a_name_that_takes_no_journal(void) {
   forget_group();
 }
 
+/* ------------------------------------------------------------- files that join while one is aside
+ */
+
+enum { JOINING = 12 };
+static struct file joined[JOINING];
+static atomic_int joined_count;
+
+static void* join_one_after_another(void* nothing) {
+  while (joined_count < JOINING) {
+    char* const name = malloc(32);
+    snprintf(name, 32, "joined%d.atomic", (int)joined_count);
+    joined[joined_count] = map(name);
+    ++joined_count;
+  }
+  return nothing;
+}
+
+static int join_while_one_is_aside(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, join_one_after_another, NULL) == 0);
+  while (joined_count < JOINING)
+    CHECK(rename("/proc/self/comm", "one.atomic") == -1 && errno == EXDEV);
+  CHECK(pthread_join(thread, NULL) == 0);
+  strcpy(one.at, "one.atomic");
+  for (int i = 0; i < JOINING; ++i) strcpy(joined[i].at, joined[i].name);
+  for (int i = 0; i < JOINING; ++i) CHECK(msync(joined[i].at, LENGTH, MS_SYNC) == 0);
+  CHECK(msync(one.at, LENGTH, MS_SYNC) == 0);
+  return die();
+}
+
+/* It got the number of the file that was aside, and commits of either were the other's. */
+static void a_file_that_joined_took_the_place_of_one_that_was_aside(void) {
+  CHECK(was_killed("joined"));
+  CHECK(found(in_directory("one.atomic"), 0, "one.atomic"));
+  unlink(in_directory("one.atomic"));
+  for (int i = 0; i < JOINING; ++i) {
+    char name[32];
+    snprintf(name, sizeof name, "joined%d.atomic", i);
+    CHECK(found(in_directory(name), 0, name));
+    unlink(in_directory(name));
+  }
+  forget_group();
+}
+
 /* ------------------------------------------------------------------------------------------------
  */
 
@@ -346,6 +393,7 @@ static int do_part(const char* what, const char* file) {
   }
   if (strcmp(what, "lost") == 0) return commit_without_one_that_is_lost();
   if (strcmp(what, "beside") == 0) return commit_beside();
+  if (strcmp(what, "joined") == 0) return join_while_one_is_aside();
   if (strcmp(what, "journal") == 0) return rename_to_what_takes_no_journal();
   return 2;
 }
@@ -356,6 +404,7 @@ static void all_cases(void) {
   an_acknowledged_commit_was_without_a_file_that_was_renamed();
   a_commit_was_acknowledged_without_a_file_of_its_group();
   a_file_got_a_name_that_takes_no_journal();
+  a_file_that_joined_took_the_place_of_one_that_was_aside();
 }
 
 int main(int count, char** arguments) {
