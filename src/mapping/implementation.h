@@ -50,6 +50,8 @@ class Mapping::Implementation {
 
   // mapping.cc
   template <class Outcome, class Call>
+  Outcome in_turn(Call call);
+  template <class Outcome, class Call>
   Outcome in_order(Call call);
   template <class Call>
   Status on_range(const void* address, std::size_t length, Call call);

@@ -48,14 +48,21 @@ Status Mapping::Implementation::pages_of(const void* address, std::size_t length
   return {};
 }
 
-// One call at a time, on a mapping that takes calls.  In a forked child the lock may be held for
-// ever, so that is asked first.
+// One call at a time.  In a forked child the lock may be held for ever, so that is asked first.
 template <class Outcome, class Call>
-Outcome Mapping::Implementation::in_order(Call call) {
+Outcome Mapping::Implementation::in_turn(Call call) {
   if (is_in_child()) return in_own_process();
   const std::lock_guard lock(mutex_);
-  if (Status refused = usable(); !refused.ok()) return refused;
   return call(*this);
+}
+
+// The same, on a mapping that takes calls.
+template <class Outcome, class Call>
+Outcome Mapping::Implementation::in_order(Call call) {
+  return in_turn<Outcome>([&](Implementation& own) -> Outcome {
+    if (Status refused = own.usable(); !refused.ok()) return refused;
+    return call(own);
+  });
 }
 
 // The same on the file pages of an address range; failures count as the mapping's.
@@ -239,15 +246,12 @@ bool Mapping::has_pending_changes() {
 }
 
 Status Mapping::close() {
-  if (implementation_->is_in_child()) return implementation_->in_own_process();
-  const std::lock_guard lock(implementation_->mutex_);
-  return implementation_->note(implementation_->close_locked());
+  return implementation_->in_turn<Status>(
+      [](Implementation& own) { return own.note(own.close_locked()); });
 }
 
 Status Mapping::discard() {
-  if (implementation_->is_in_child()) return implementation_->in_own_process();
-  const std::lock_guard lock(implementation_->mutex_);
-  return implementation_->discard_locked();
+  return implementation_->in_turn<Status>([](Implementation& own) { return own.discard_locked(); });
 }
 
 Status Mapping::step_aside(Aside aside) {
@@ -256,28 +260,25 @@ Status Mapping::step_aside(Aside aside) {
 }
 
 Status Mapping::come_back() {
-  if (implementation_->is_in_child()) return implementation_->in_own_process();
-  const std::lock_guard lock(implementation_->mutex_);
-  return implementation_->come_back_locked();
+  return implementation_->in_turn<Status>(
+      [](Implementation& own) { return own.come_back_locked(); });
 }
 
 Status Mapping::give_journal_up() {
-  if (implementation_->is_in_child()) return implementation_->in_own_process();
-  const std::lock_guard lock(implementation_->mutex_);
-  return implementation_->give_journal_up_locked();
+  return implementation_->in_turn<Status>(
+      [](Implementation& own) { return own.give_journal_up_locked(); });
 }
 
 Status Mapping::leave_in_base() {
-  if (implementation_->is_in_child()) return implementation_->in_own_process();
-  const std::lock_guard lock(implementation_->mutex_);
-  return implementation_->leave_in_base_locked();
+  return implementation_->in_turn<Status>(
+      [](Implementation& own) { return own.leave_in_base_locked(); });
 }
 
 Status Mapping::leave_in_memory() {
-  if (implementation_->is_in_child()) return implementation_->in_own_process();
-  const std::lock_guard lock(implementation_->mutex_);
-  implementation_->leave_in_memory_locked();
-  return {};
+  return implementation_->in_turn<Status>([](Implementation& own) -> Status {
+    own.leave_in_memory_locked();
+    return {};
+  });
 }
 
 Status Mapping::take_over(Mapping& aside) {
