@@ -11,6 +11,7 @@
 #include <cstddef>
 
 #include "medium/descriptor.h"
+#include "wsp/process/sock_diag.h"
 
 namespace pawl::wsp {
 
@@ -42,14 +43,7 @@ bool has_signature_keys(const nlmsghdr* header) {
 std::set<std::uint32_t> find_signed(int family) {
   std::set<std::uint32_t> found;
   const Descriptor netlink(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
-  struct {
-    nlmsghdr header;
-    inet_diag_req_v2 asked;
-  } request{};
-  request.header.nlmsg_len = sizeof(request);
-  request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-  request.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-  request.asked.sdiag_family = static_cast<std::uint8_t>(family);
+  auto request = diag_question<inet_diag_req_v2>(family, NLM_F_DUMP);
   request.asked.sdiag_protocol = IPPROTO_TCP;
   request.asked.idiag_ext = 1U << (INET_DIAG_INFO - 1);  // without which it tells of no keys
   request.asked.idiag_states = 1U << kListening;

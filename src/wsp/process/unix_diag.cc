@@ -12,6 +12,7 @@
 #include <iterator>
 
 #include "medium/descriptor.h"
+#include "wsp/process/sock_diag.h"
 
 namespace pawl::wsp {
 
@@ -23,14 +24,7 @@ std::optional<T> answer_of(int socket, std::uint32_t question, std::uint16_t att
   const Descriptor netlink(
       ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
   if (!netlink.valid() || ::fstat(socket, &facts) != 0) return std::nullopt;
-  struct {
-    nlmsghdr header;
-    unix_diag_req asked;
-  } request{};
-  request.header.nlmsg_len = sizeof(request);
-  request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
-  request.header.nlmsg_flags = NLM_F_REQUEST;
-  request.asked.sdiag_family = AF_UNIX;
+  auto request = diag_question<unix_diag_req>(AF_UNIX, 0);
   request.asked.udiag_states = ~0U;
   request.asked.udiag_ino = static_cast<std::uint32_t>(facts.st_ino);
   request.asked.udiag_show = question;
