@@ -10,6 +10,7 @@ import errno
 import fcntl
 import mmap
 import os
+import resource
 import shutil
 import socket
 import struct
@@ -900,6 +901,52 @@ def a_socket_lost_the_keys_that_it_was_inherited_with(pawl):
         are_refused(pawl, made, "a socket with keys (TCP_MD5SIG")
 
 
+def groups_that_others_joined_lengthened_a_save(pawl):
+    """Any user may join thousands, each of which was asked of each socket."""
+    few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    others = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(1500)]
+    for i in range(20 * len(others)):
+        others[i // 20].setsockopt(0, socket.IP_ADD_MEMBERSHIP, struct.pack(">I", 0xef000000 + i) + socket.inet_aton("127.0.0.1"))
+    with Kept(pawl) as kept:
+        starts(kept, """
+all = [socket.socket(kind, socket.SOCK_DGRAM) for kind in (socket.AF_INET, socket.AF_INET6) * 5]
+for one in all: one.bind(("", 0))
+""", "1")
+        found = kept.command("rehearse", kept.directory, "5", "--window-ms", "100")
+        assert found.returncode == 0, (found, kept.said())
+    is_refused(pawl, """
+one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+one.setsockopt(0, socket.IP_ADD_MEMBERSHIP, socket.inet_aton("239.255.2.3") + socket.inet_aton("127.0.0.1"))
+""", "member of a multicast group")
+    for one in others:
+        one.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, most))
+
+
+def a_socket_of_a_group_lost_the_keys_that_it_was_inherited_with(pawl):
+    """Of those that share an address the kernel names one at a time."""
+    made = []
+    for _ in range(32):
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        one.bind(("127.0.0.1", made[0].getsockname()[1] if made else 0))
+        one.listen(5)
+        made.append(one)
+    with Kept(pawl) as kept:
+        place = starts(kept, "", "1", pass_fds=[one.fileno() for one in made])
+        found = kept.command("rehearse", kept.directory, "5", "--window-ms", "100")
+        assert found.returncode == 0, (found, kept.said(), place)
+    key = struct.pack("HH4s120xBBHi80s", socket.AF_INET, 0, socket.inet_aton("127.0.0.1"), 0, 0, 6, 0, b"secret")
+    try:
+        made[20].setsockopt(socket.IPPROTO_TCP, 14, key)  # TCP_MD5SIG
+    except OSError:
+        print("skipped: keys")
+        return
+    if may_mark():
+        are_refused(pawl, [made[20]], "a socket with keys (TCP_MD5SIG")
+
+
 def options_of_mptcp_were_lost(pawl):
     """Which are those of TCP."""
     try:
@@ -1244,6 +1291,8 @@ def main():
     a_check_said_yes_to_what_had_another_file_open(pawl)
     a_socket_of_another_network_got_a_port_and_a_mark_of_the_machines(pawl)
     a_socket_lost_the_keys_that_it_was_inherited_with(pawl)
+    a_socket_of_a_group_lost_the_keys_that_it_was_inherited_with(pawl)
+    groups_that_others_joined_lengthened_a_save(pawl)
     options_of_sockets_were_lost(pawl)
     an_address_without_a_port_was_lost(pawl)
     sockets_that_were_shut_down_were_whole_again(pawl)

@@ -85,9 +85,17 @@ Status check_socket(pid_t process, int socket, const DescriptorFacts& facts) {
       ::getsockopt(socket, SOL_SOCKET, SO_GET_FILTER, nullptr, &instructions) == 0;
   if (has_answer ? instructions != 0 : errno == EACCES || errno == EPERM)
     return cannot_keep(facts.number, "a socket with a filter (SO_ATTACH_FILTER, SO_ATTACH_BPF)");
-  if (facts.domain != AF_UNIX && facts.type == SOCK_DGRAM &&
-      is_member_of_a_group(process, socket, facts.domain))
-    return cannot_keep(facts.number, "a socket that is a member of a multicast group");
+  if (facts.domain == AF_UNIX || facts.type != SOCK_DGRAM) return {};
+  switch (membership_of(process, socket, facts.domain)) {
+    case Membership::none:
+      break;
+    case Membership::member:
+      return cannot_keep(facts.number, "a socket that is a member of a multicast group");
+    case Membership::not_known:
+      return cannot_keep(facts.number,
+                         "a socket that may be a member of a multicast group: there are more of "
+                         "them (/proc/net/igmp) than a save asks about");
+  }
   return {};
 }
 
@@ -192,8 +200,17 @@ Status capture_socket(pid_t process, int socket, SocketReaders& readers, SavedDe
   note_interface(facts.peer);
   if (listens) facts.backlog = read_backlog(socket, facts);
   readers.options.read(socket, saved);
-  if (readers.signed_sockets.contains(socket, facts))
-    return cannot_keep(facts.number, "a socket with keys (TCP_MD5SIG, TCP_AO_ADD_KEY)");
+  switch (readers.signed_sockets.judge(socket, facts)) {
+    case SocketKeys::none:
+      break;
+    case SocketKeys::some:
+      return cannot_keep(facts.number, "a socket with keys (TCP_MD5SIG, TCP_AO_ADD_KEY)");
+    case SocketKeys::not_known:
+      return cannot_keep(facts.number,
+                         "a socket that may have keys (TCP_MD5SIG): of those that share its "
+                         "address (SO_REUSEPORT) the kernel does not name it "
+                         "(SO_INCOMING_CPU chooses another)");
+  }
   return check_socket(process, socket, facts);
 }
 

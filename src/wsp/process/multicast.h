@@ -6,7 +6,11 @@
 
 namespace pawl::wsp {
 
-// Of a socket of AF_INET or AF_INET6, which `process` has.
-bool is_member_of_a_group(pid_t process, int socket, int domain);
+// not_known: others have joined more groups than are asked about.
+enum class Membership { none, member, not_known };
+
+// Of a socket of AF_INET or AF_INET6, which `process` has.  How many groups there are costs nothing
+// but for one that has memory of its own besides its queues.
+Membership membership_of(pid_t process, int socket, int domain);
 
 }  // namespace pawl::wsp

@@ -3,21 +3,27 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 
+#include "medium/descriptor.h"
 #include "wsp/process/records.h"
 
 namespace pawl::wsp {
 
-// Of keys of TCP_MD5SIG only sock_diag(7) tells: with CAP_NET_ADMIN, and of sockets that listen. It
-// is asked once for all of a family.
+// not_known: the kernel names others that share its address, and not this one.
+enum class SocketKeys { none, some, not_known };
+
+// Of keys of TCP_MD5SIG only sock_diag(7) tells: with CAP_NET_ADMIN, and of sockets that listen.
+// It is asked about one address, however many sockets the machine has.
 class SignedSockets {
  public:
-  // False, too, where the kernel does not tell.
-  bool contains(int socket, const DescriptorFacts& facts);
+  // None, too, where the kernel does not tell.
+  SocketKeys judge(int socket, const DescriptorFacts& facts);
 
  private:
-  std::map<int, std::set<std::uint32_t>> inodes_;  // by family
+  SocketKeys find(int socket, const DescriptorFacts& facts);
+
+  Descriptor netlink_;
+  std::map<std::uint32_t, bool> known_;  // by inode, whether it has keys
 };
 
 }  // namespace pawl::wsp
