@@ -60,7 +60,9 @@ bool look_at(OpenFile& file, OpenFile::Seen* seen = nullptr) {
   // has no journal that is a write of its own.
   struct statx found{};
   constexpr unsigned kAsked = STATX_INO | STATX_MODE | STATX_UID | STATX_GID | STATX_NLINK;
-  if (::statx(file.number, "", AT_EMPTY_PATH, kAsked, &found) == 0) {
+  // Which file it is does not change: for that no server is asked (NFS, FUSE), which may be gone.
+  const int how = AT_EMPTY_PATH | (seen == nullptr ? AT_STATX_DONT_SYNC : 0);
+  if (::statx(file.number, "", how, kAsked, &found) == 0) {
     file.device = ::makedev(found.stx_dev_major, found.stx_dev_minor);
     file.inode = found.stx_ino;
     file.anonymous = number_of_anonymous(file.number, found.stx_mode);

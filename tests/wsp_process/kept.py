@@ -1,5 +1,6 @@
 """A program under `pawl wsp run`, for the tests beside this: started, failed, restored."""
 
+import contextlib
 import os
 import random
 import shutil
@@ -159,14 +160,17 @@ class Kept:
         return self.command("check", self.directory)
 
     def process(self):
-        """The program's number: the supervisor's only child."""
+        """The program's number: the supervisor's only child that is traced."""
         path = f"/proc/{self.supervisor.pid}/task/{self.supervisor.pid}/children"
+
+        def is_traced(number):
+            with contextlib.suppress(OSError), open(f"/proc/{number}/status") as file:
+                return f"TracerPid:\t{self.supervisor.pid}\n" in file.read()
 
         def child():
             if self.supervisor.poll() is not None:
                 raise AssertionError(f"the supervisor ended: {self.said()}")
             with open(path) as file:
-                numbers = file.read().split()
-            return int(numbers[0]) if numbers else None
+                return next((int(number) for number in file.read().split() if is_traced(number)), None)
 
         return wait_for(child, "the program's process")

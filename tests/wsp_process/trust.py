@@ -23,6 +23,7 @@ import threading
 import time
 
 from kept import AS_NOBODY, NOBODY, SAVE_IN_THE_WAY, Kept, can_trace, wait_for
+from silent_server import SilentServer
 
 LIST = 0x0e0000010000  # where the list of system calls lies in the program
 LIST_BYTES = 0x10000
@@ -932,52 +933,16 @@ def a_directory_that_was_replaced_was_gone_to(pawl):
                 assert kept.check().returncode == 0, kept.check()
 
 
-class SilentServer:
-    """A file system (FUSE) of one empty directory, whose server answers no more when it is told so."""
-
-    INIT, ACCESS, FORGET, BATCH_FORGET, INTERRUPT, GETATTR = 26, 34, 2, 42, 36, 3
-
-    def __init__(self, place):
-        self.device = os.open("/dev/fuse", os.O_RDWR)
-        self.answers = threading.Event()
-        self.answers.set()
-        options = f"fd={self.device},rootmode=40000,user_id=0,group_id=0,allow_other"
-        if ctypes.CDLL(None, use_errno=True).mount(b"pawl-test", place.encode(), b"fuse", 0, options.encode()) != 0:
-            raise OSError(ctypes.get_errno(), "cannot mount")
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while True:
-            try:
-                asked = os.read(self.device, 1 << 20)
-            except OSError:
-                return
-            self.answers.wait()
-            _, kind, which = struct.unpack_from("IIQ", asked)
-            if kind in (self.FORGET, self.BATCH_FORGET, self.INTERRUPT):
-                continue
-            said, failure = b"", 0
-            if kind == self.INIT:
-                said = struct.pack("IIIIHHIIHHI28x", 7, 31, 0, 0, 0, 0, 4096, 1, 0, 0, 0)
-            elif kind == self.GETATTR:  # which holds for no time
-                said = struct.pack("QII6Q10I", 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0o40755, 2, 0, 0, 0, 512, 0)
-            else:
-                failure = -errno.ENOSYS
-            with contextlib.suppress(OSError):
-                os.write(self.device, struct.pack("IiQ", 16 + len(said), failure, which) + said)
-
-
 def a_save_waited_for_the_server_of_the_current_directory(pawl):
     """Which may be without power, too."""
     with Kept(pawl) as kept:
         place, ready_file = os.path.join(kept.top, "served"), os.path.join(kept.top, "ready")
-        os.mkdir(place)
         try:
             server = SilentServer(place)
         except OSError as reason:
             print("skipped: a silent server:", reason)
             return
-        try:
+        with server:
             kept.run(["/usr/bin/python3", "-c", f"import os, time\nos.chdir({place!r})\n"
                       f"open({ready_file!r}, 'w').close(); time.sleep(1000)"])
             ready(kept, ready_file)
@@ -988,9 +953,6 @@ def a_save_waited_for_the_server_of_the_current_directory(pawl):
             wait_for(lambda: kept.supervisor.poll() is not None, "the save")
             server.answers.set()
             assert kept.check().returncode == 0, (kept.said(), kept.check())
-        finally:
-            server.answers.set()
-            subprocess.run(["umount", "-l", place], check=True)
 
 
 def a_directory_of_an_overlay_was_another_one_when_it_was_forgotten(pawl):

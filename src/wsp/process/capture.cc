@@ -26,7 +26,6 @@
 
 #include "medium/checksum.h"
 #include "medium/descriptor.h"
-#include "tracing/process_memory.h"
 #include "tracing/thread.h"
 #include "wsp/process/capabilities.h"
 #include "wsp/process/cut_call.h"
@@ -34,6 +33,7 @@
 #include "wsp/process/mapped_file.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/proc.h"
+#include "wsp/process/program_memory.h"
 
 namespace pawl::wsp {
 
@@ -52,15 +52,22 @@ constexpr std::uint32_t kBarrierRegistrations =
 // What a thread did within a restartable sequence holds for the processor that it ran on only: it
 // begins again, as when the kernel takes the processor from it.  The kernel forgets that it was in
 // one as soon as the thread makes our calls.
-void leave_sequence(pid_t thread, const tracing::RestartableSequence& sequence,
-                    user_regs_struct& registers) {
-  if (sequence.address == 0) return;
+Status leave_sequence(pid_t thread, ProgramMemory& memory,
+                      const tracing::RestartableSequence& sequence, user_regs_struct& registers) {
+  if (sequence.address == 0) return {};
   const std::optional<std::uint64_t> place =
-      tracing::read_object<std::uint64_t>(thread, sequence.address + offsetof(rseq, rseq_cs));
-  if (!place || *place == 0) return;
-  const std::optional<rseq_cs> critical = tracing::read_object<rseq_cs>(thread, *place);
-  if (critical && registers.rip - critical->start_ip < critical->post_commit_offset)
+      memory.read_stored<std::uint64_t>(sequence.address + offsetof(rseq, rseq_cs));
+  if (!place || *place == 0) return {};
+  const std::optional<rseq_cs> critical = memory.read_object<rseq_cs>(*place);
+  if (!critical) {
+    return Status::failure(
+        ENOTSUP, fmt::format("thread {} may be in a restartable sequence (rseq(2)) that cannot be "
+                             "read: it is described in a file whose server does not answer",
+                             thread));
+  }
+  if (registers.rip - critical->start_ip < critical->post_commit_offset)
     registers.rip = critical->abort_ip;
+  return {};
 }
 
 std::uint64_t nanoseconds_of(const timespec& time) {
@@ -279,7 +286,8 @@ ProcessCalls add_process_calls(CallList& list) {
   return calls;
 }
 
-Status capture_thread(Process& process, pid_t number, bool is_first, SavedProcess& saved) {
+Status capture_thread(Process& process, pid_t number, bool is_first, ProgramMemory& memory,
+                      SavedProcess& saved) {
   SavedThread& thread = saved.threads.emplace_back();
   ThreadFacts& facts = thread.facts;
   facts.number = number;
@@ -289,9 +297,9 @@ Status capture_thread(Process& process, pid_t number, bool is_first, SavedProces
       !tracing::read_signal_mask(number, facts.signal_mask))
     return gone();
   const tracing::RestartableSequence sequence = tracing::restartable_sequence(number);
-  process.complete_cut_call(number, facts.registers);
+  process.complete_cut_call(number, memory, facts.registers);
   const user_regs_struct found = facts.registers;
-  leave_sequence(number, sequence, facts.registers);
+  PAWL_TRY(leave_sequence(number, memory, sequence, facts.registers));
   user_regs_struct restartable = facts.registers;
   make_restartable(restartable);
   if (restartable.rax != found.rax || restartable.rip != found.rip)
@@ -359,11 +367,13 @@ Status capture_directory(pid_t leader, SavedProcess& saved) {
   if (!prove_known_directory(saved.directory, fmt::format("/proc/{}/cwd", leader), proof))
     return {};
   saved.process.directory = {proof.device, proof.inode, proof.birth_time_ns};
-  const NameOfDirectory name = judge_name(saved.directory, proof);
-  if (name == NameOfDirectory::its_own) return {};
+  const Result<Descriptor> named = find_known_file(saved.directory, proof);
+  if (named.ok()) return {};
   // Never gone to with more rights than the program's.
   saved.process.directory.birth_time_ns = 0;
-  if (name == NameOfDirectory::not_known || saved.directory.ends_with(" (deleted)")) return {};
+  if (!is_elsewhere(saved.directory, named.status().error_number()) ||
+      saved.directory.ends_with(" (deleted)"))
+    return {};
   return Status::failure(ENOTSUP, "the program's current directory is not there under its name, " +
                                       saved.directory +
                                       " (another file system lies there, or it was handed on)");
@@ -447,11 +457,12 @@ void keep_stopped(const Process& process, SavedProcess& saved) {
 Status capture_threads(Process& process, bool gives_way, SavedProcess& into) {
   PAWL_TRY(capture_process(process, into));
   const pid_t leader = process.leader();
-  PAWL_TRY(capture_thread(process, leader, true, into));
+  ProgramMemory memory(process.memory(), process.list(), leader);
+  PAWL_TRY(capture_thread(process, leader, true, memory, into));
   for (const pid_t thread : process.threads()) {
     if (thread == leader) continue;
     if (gives_way) PAWL_TRY(process.give_way());
-    PAWL_TRY(capture_thread(process, thread, false, into));
+    PAWL_TRY(capture_thread(process, thread, false, memory, into));
   }
   // Behind the timers: of one that expires in between nothing is lost.
   into.pending = tracing::pending_signals(leader, true, kPendingSignalsMax);
@@ -508,16 +519,13 @@ namespace {
 Status read_mapped_file(const MemoryArea& line, const SavedProcess& program, MappingFacts& into) {
   const Result<MappedFile> mapped = find_mapped_file(line, program);
   if (!mapped.ok()) return mapped.status();
-  struct stat facts{};
-  if (::fstat(mapped.value().found.get(), &facts) != 0)
-    return FailedCall{errno, "cannot look at the mapped file " + line.name};
   const FileProof& proof = mapped.value().proof;
   into.is_certain = proof.is_certain ? 1 : 0;
   into.birth_time_ns = proof.birth_time_ns;
   into.device = proof.device;
   into.inode = proof.inode;
-  into.file_bytes = static_cast<std::uint64_t>(facts.st_size);
-  into.changed_ns = facts.st_mtim.tv_sec * 1'000'000'000 + facts.st_mtim.tv_nsec;
+  into.file_bytes = mapped.value().bytes;
+  into.changed_ns = mapped.value().changed_ns;
   return {};
 }
 

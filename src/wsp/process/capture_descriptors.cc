@@ -23,11 +23,13 @@
 #include <optional>
 
 #include "medium/descriptor.h"
+#include "wsp/process/bounded_child.h"
 #include "wsp/process/capture.h"
 #include "wsp/process/epoll_sets.h"
 #include "wsp/process/event_counter.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/interface_name.h"
+#include "wsp/process/mounts.h"
 #include "wsp/process/multicast.h"
 #include "wsp/process/network.h"
 #include "wsp/process/object_owner.h"
@@ -44,6 +46,7 @@ namespace {
 
 constexpr int kTcpClosed = 7;  // TCP_CLOSE, as the kernel counts
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+constexpr const char* kMount = "mnt_id";  // of a file, as /proc/PID/fdinfo has it
 
 Status cannot_keep(int number, const std::string& what) {
   const std::string remedy =
@@ -141,13 +144,15 @@ int read_backlog(int socket, const DescriptorFacts& facts) {
   return static_cast<int>(option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO).tcpi_sacked);
 }
 
-// What is read once for all sockets.
-struct SocketReaders {
+// What is read once for all descriptors.
+struct Readers {
   SocketOptionReader options;
   SignedSockets signed_sockets;
+  Mounts mounts;
+  bool has_waited = false;  // for a file server, in vain
 };
 
-Status capture_socket(pid_t process, int socket, SocketReaders& readers, SavedDescriptor& saved) {
+Status capture_socket(pid_t process, int socket, Readers& readers, SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
   PAWL_TRY(read_owner(socket, facts));
   if (const Status ours = check_network(socket); !ours.ok())
@@ -275,6 +280,7 @@ struct Looked {
   FileProof proof;
   std::string name;  // of a socket none
   std::string information;
+  std::string file_system;  // its type, of a file without a time of birth
 };
 
 Status capture_counter(int handle, std::string_view information, SavedDescriptor& saved) {
@@ -362,8 +368,21 @@ Status capture_nameless(Process& process, const Ways& ways, const Looked& looked
   return {};
 }
 
+// Why a name does not lead to the file, 0 where it does; EAGAIN where only a server knows.  Of a
+// file that lies on this machine it is tried: one on the way to it may lie elsewhere.
+int failure_of_name(const Looked& looked, int known, Readers& readers) {
+  if (known != EAGAIN || is_elsewhere(looked.name, known) || readers.has_waited) return known;
+  const std::string& type = readers.mounts.type_of(number_of(field_of(looked.information, kMount)));
+  if (!answers_by_itself(type) && type != "overlay") return known;
+  const Status tried = try_in_child(
+      kServerTimeMax, [&looked] { return find_file(looked.name, looked.proof, true).status(); });
+  readers.has_waited = tried.error_number() == ETIMEDOUT;
+  return readers.has_waited ? EAGAIN : tried.error_number();
+}
+
 // Under its name, and to be opened again.
-Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedProcess& program) {
+Status capture_file(const Looked& looked, Readers& readers, SavedDescriptor& saved,
+                    const SavedProcess& program) {
   const FileProof& proof = looked.proof;
   DescriptorFacts& facts = saved.facts;
   facts.kind = static_cast<std::uint32_t>(DescriptorKind::file);
@@ -377,17 +396,23 @@ Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedPro
                                          ", the file of a process; let the program close "
                                          "it, and open it each time that it reads it");
   }
-  const Result<Descriptor> found = find_file(looked.name, proof, true);
+  const Result<Descriptor> found = find_known_file(looked.name, proof);
   if (!found.ok()) {
-    const int error_number = found.status().error_number();
-    if (error_number == ENOENT || error_number == ENOTDIR || error_number == ESTALE)
+    const int error_number = failure_of_name(looked, found.status().error_number(), readers);
+    if (error_number == 0) return {};
+    if (is_elsewhere(looked.name, error_number))
       return cannot_keep(facts.number, "the file " + looked.name + " is not there under its name");
+    // Its name is the kernel's word; whoever has time asks the server.
+    saved.is_served = error_number == EAGAIN;
+    if (saved.is_served) return {};
     return cannot_keep(facts.number, fmt::format("the file {} cannot be reached by its name: {}",
                                                  looked.name, std::strerror(error_number)));
   }
   // Where it has no birth time, or is a device, it will have to be opened with the program's
   // rights.
   if ((proof.birth_time_ns != 0 && !S_ISBLK(proof.type)) || S_ISCHR(proof.type)) return {};
+  saved.is_served = proof.birth_time_ns == 0 && !answers_by_itself(looked.file_system);
+  if (saved.is_served) return {};
   const Result<Descriptor> opened =
       open_found(found.value(), looked.name, proof,
                  static_cast<int>(facts.flags & (O_ACCMODE | O_PATH)), program, true);
@@ -407,8 +432,9 @@ std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& f
   constexpr std::array kOutputFirst{STDOUT_FILENO, STDERR_FILENO, STDIN_FILENO};
   std::optional<int> found;
   for (const int stream : (facts.flags & O_ACCMODE) == O_WRONLY ? kOutputFirst : kInputFirst) {
-    struct stat ours{};
-    if (::fstat(stream, &ours) != 0 || ours.st_ino != proof.inode || ours.st_dev != proof.device)
+    FileProof ours;
+    if (!prove_known_file(stream, "", ours) || ours.inode != proof.inode ||
+        ours.device != proof.device)
       continue;
     const unsigned mode = static_cast<unsigned>(::fcntl(stream, F_GETFL)) & O_ACCMODE;
     // A terminal that it has opened itself, only to read (less(1)) or to write, is ours all the
@@ -420,7 +446,19 @@ std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& f
   return found;
 }
 
-Status capture_one(Process& process, const Ways& ways, int number, SocketReaders& readers,
+// Without asking a server, as all that a save does.
+bool look_at(const Ways& ways, const std::string& name, Mounts& mounts, Looked& into) {
+  FileProof& proof = into.proof;
+  if (!prove_known_file(ways.files.get(), name, proof)) return false;
+  into.information = read_proc_in(ways.information.get(), name);
+  if (proof.birth_time_ns != 0 || (!S_ISREG(proof.type) && !S_ISDIR(proof.type))) return true;
+  into.file_system = mounts.type_of(number_of(field_of(into.information, kMount)));
+  // As prove_file() has it.
+  if (into.file_system == "proc" || into.file_system == "sysfs") proof.inode = proof.device = 0;
+  return true;
+}
+
+Status capture_one(Process& process, const Ways& ways, int number, Readers& readers,
                    SavedDescriptor& saved, const SavedProcess& program) {
   const pid_t leader = process.leader();
   const int handle = ways.handle.get();
@@ -429,11 +467,10 @@ Status capture_one(Process& process, const Ways& ways, int number, SocketReaders
   facts.same_as = -1;
   Looked looked;
   const std::string name = std::to_string(number);
-  if (!prove_file(ways.files.get(), name, looked.proof))
+  if (!look_at(ways, name, readers.mounts, looked))
     return FailedCall{errno, "cannot look at a descriptor"};
   facts.inode = looked.proof.inode;
   facts.device = looked.proof.device;
-  looked.information = read_proc_in(ways.information.get(), name);
   facts.flags = static_cast<std::uint32_t>(number_of(field_of(looked.information, "flags"), 8));
   // Of a FIFO or a device that is not open, but named: all that there is of it.
   const bool is_name = (facts.flags & O_PATH) != 0;
@@ -444,7 +481,7 @@ Status capture_one(Process& process, const Ways& ways, int number, SocketReaders
                                    ", the name of a UNIX socket (O_PATH), which its server makes "
                                    "anew after a failure; let the program close it");
   }
-  if (is_name) return capture_file(looked, saved, program);
+  if (is_name) return capture_file(looked, readers, saved, program);
   if (const std::optional<int> stream = stream_of_ours(looked, facts)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
     facts.standard = *stream;
@@ -456,7 +493,7 @@ Status capture_one(Process& process, const Ways& ways, int number, SocketReaders
     PAWL_TRY(capture_socket(leader, socket.get(), readers, saved));
     const auto kind = static_cast<DescriptorKind>(facts.kind);
     if (kind != DescriptorKind::listening && kind != DescriptorKind::bound) return {};
-    const Status named = capture_socket_name(leader, socket.get(), program, facts);
+    const Status named = capture_socket_name(leader, socket.get(), program, readers.mounts, facts);
     return named.ok() ? Status{} : cannot_keep(number, named.text());
   }
   if (S_ISFIFO(looked.proof.type)) {
@@ -468,7 +505,7 @@ Status capture_one(Process& process, const Ways& ways, int number, SocketReaders
   if (looked.name.starts_with("anon_inode:")) return capture_nameless(process, ways, looked, saved);
   if (S_ISCHR(looked.proof.type) && !is_known_device(looked.name))
     return cannot_keep(number, "the device " + looked.name);
-  return capture_file(looked, saved, program);
+  return capture_file(looked, readers, saved, program);
 }
 
 // Both ends tell what waits in a pipe, but for one that could not be read.
@@ -525,7 +562,7 @@ Status capture_descriptors(Process& process, bool gives_way, SavedProcess& into)
   const pid_t leader = process.leader();
   const Result<Ways> ways = open_ways(leader);
   if (!ways.ok()) return ways.status();
-  SocketReaders readers;
+  Readers readers;
   OpenFiles files(leader);
   const std::vector<int> numbers = numbers_in(fmt::format("/proc/{}/fd", leader));
   std::size_t bytes = 0;

@@ -12,12 +12,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "medium/descriptor.h"
 #include "tracing/thread.h"
+#include "wsp/process/bounded_child.h"
 #include "wsp/process/layout.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/proc.h"
@@ -67,6 +69,15 @@ Status copy_line(int program_memory, const MemoryArea& line, const KeptMemory& m
     PAWL_TRY(memory.write(at, page));
   }
   return {};
+}
+
+// Of a file by a child: who reads such a page waits for the file's server.
+Status copy_file_line(int program_memory, const MemoryArea& line, const KeptMemory& memory) {
+  Status copied = try_in_child(std::chrono::seconds(kCallsSecondsMax),
+                               [&] { return copy_line(program_memory, line, memory); },
+                               {program_memory, memory.memory()});
+  if (copied.error_number() != ETIMEDOUT) return copied;
+  return copied.with_text("the file server of " + line.name + " does not answer");
 }
 
 std::uint64_t stack_bytes(pid_t thread) {
@@ -155,7 +166,8 @@ Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallLi
   list.clear();
   for (MemoryArea line : lines) {
     if (!must_move(line)) continue;
-    PAWL_TRY(copy_line(program_memory, line, memory));
+    PAWL_TRY(line.inode != 0 ? copy_file_line(program_memory, line, memory)
+                             : copy_line(program_memory, line, memory));
     if (line.inode != 0)
       origins.push_back({line.start, line.bytes(), true, line.offset, line.inode, line.name});
     if (line.name == "[stack]") {

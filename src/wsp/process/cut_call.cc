@@ -1,5 +1,7 @@
 #include "wsp/process/cut_call.h"
 
+#include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -12,7 +14,7 @@
 #include <tuple>
 
 #include "medium/descriptor.h"
-#include "tracing/process_memory.h"
+#include "wsp/process/file_proof.h"
 
 namespace pawl::wsp {
 
@@ -31,13 +33,18 @@ constexpr std::int64_t kRestartByBlock = -516;      // ERESTART_RESTARTBLOCK
 enum class FileKind { other, pipe_or_terminal, stream, unix_stream, packets };
 
 FileKind kind_of_file(pid_t process, std::uint64_t number) {
+  // A file that a server has is neither asked nor opened: to close it would wait for the server.
+  FileProof proof;
+  if (!prove_known_file(AT_FDCWD, fmt::format("/proc/{}/fd/{}", process, static_cast<int>(number)),
+                        proof))
+    return FileKind::other;
+  if (S_ISFIFO(proof.type) || S_ISCHR(proof.type)) return FileKind::pipe_or_terminal;
+  if (!S_ISSOCK(proof.type)) return FileKind::other;
   const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
   if (!handle.valid()) return FileKind::other;
   const Descriptor file(
       static_cast<int>(::syscall(SYS_pidfd_getfd, handle.get(), static_cast<int>(number), 0)));
-  struct stat facts{};
-  if (!file.valid() || ::fstat(file.get(), &facts) != 0) return FileKind::other;
-  if (S_ISFIFO(facts.st_mode) || S_ISCHR(facts.st_mode)) return FileKind::pipe_or_terminal;
+  if (!file.valid()) return FileKind::other;
   int type = 0;
   socklen_t bytes = sizeof(type);
   if (::getsockopt(file.get(), SOL_SOCKET, SO_TYPE, &type, &bytes) != 0) return FileKind::other;
@@ -152,10 +159,11 @@ bool may_be_ended(const tracing::Registers& registers) {
   return static_cast<std::int64_t>(registers.orig_rax) >= 0 && (result > 0 || result == -EINTR);
 }
 
-std::optional<CutCall> CutCall::of(pid_t process, const tracing::Registers& at_end) {
+std::optional<CutCall> CutCall::of(pid_t process, ProgramMemory& memory,
+                                   const tracing::Registers& at_end) {
   if (!may_be_ended(at_end) || static_cast<std::int64_t>(at_end.rax) < 0) return std::nullopt;
   CutCall cut(at_end);
-  if (!cut.read_call(process)) return std::nullopt;
+  if (!cut.read_call(memory)) return std::nullopt;
   cut.leave_out(at_end.rax);
   cut.done_ = at_end.rax;
   if (cut.pieces_.empty() ||
@@ -164,7 +172,7 @@ std::optional<CutCall> CutCall::of(pid_t process, const tracing::Registers& at_e
   return cut;
 }
 
-bool CutCall::read_call(pid_t process) {
+bool CutCall::read_call(ProgramMemory& memory) {
   const tracing::Registers& call = original_;
   switch (call.orig_rax) {
     case SYS_write:
@@ -183,11 +191,11 @@ bool CutCall::read_call(pid_t process) {
     case SYS_pwritev2:
       if (call.orig_rax == SYS_pwritev2 && (call.r10 != kNoOffset || call.r9 != 0)) return false;
       call_.orig_rax = SYS_write;
-      return read_vector(process, call.rsi, call.rdx);
+      return read_vector(memory, call.rsi, call.rdx);
     case SYS_sendmsg:
-      return sends_copies(call.rdx) && read_message(process, call.rsi, SYS_sendto, call.rdx);
+      return sends_copies(call.rdx) && read_message(memory, call.rsi, SYS_sendto, call.rdx);
     case SYS_recvmsg:
-      return waits_for_all(call.rdx) && read_message(process, call.rsi, SYS_recvfrom, call.rdx);
+      return waits_for_all(call.rdx) && read_message(memory, call.rsi, SYS_recvfrom, call.rdx);
     case SYS_recvmmsg:
     case SYS_sendmmsg:
       unit_ = Unit::messages;
@@ -200,21 +208,22 @@ bool CutCall::read_call(pid_t process) {
   }
 }
 
-bool CutCall::read_message(pid_t process, std::uint64_t header, long number, std::uint64_t flags) {
-  const auto message = tracing::read_object<msghdr>(process, header);
+bool CutCall::read_message(ProgramMemory& memory, std::uint64_t header, long number,
+                           std::uint64_t flags) {
+  const auto message = memory.read_object<msghdr>(header);
   if (!message) return false;
   call_.orig_rax = static_cast<std::uint64_t>(number);
   call_.r10 = flags;
   call_.r8 = call_.r9 = 0;
   has_control_ = message->msg_control != nullptr;
-  return read_vector(process, reinterpret_cast<std::uint64_t>(message->msg_iov),
+  return read_vector(memory, reinterpret_cast<std::uint64_t>(message->msg_iov),
                      message->msg_iovlen);
 }
 
-bool CutCall::read_vector(pid_t process, std::uint64_t place, std::uint64_t count) {
+bool CutCall::read_vector(ProgramMemory& memory, std::uint64_t place, std::uint64_t count) {
   if (count > IOV_MAX) return false;
   std::vector<iovec> vector(count);
-  if (!tracing::read_memory(process, place, vector.data(), count * sizeof(iovec))) return false;
+  if (!memory.read(place, vector.data(), count * sizeof(iovec))) return false;
   for (const iovec& one : vector) {
     if (one.iov_len != 0)
       pieces_.push_back({reinterpret_cast<std::uint64_t>(one.iov_base), one.iov_len});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tracing/thread.h"
+#include "wsp/process/program_memory.h"
 
 namespace pawl::wsp {
 
@@ -34,8 +35,10 @@ bool may_be_ended(const tracing::Registers& registers);
 
 class CutCall {
  public:
-  // Nothing where the call at whose end the stopped thread of the process stands was not cut.
-  static std::optional<CutCall> of(pid_t process, const tracing::Registers& at_end);
+  // Nothing where the call at whose end the stopped thread of the process stands was not cut, or
+  // where what it was asked for cannot be read.
+  static std::optional<CutCall> of(pid_t process, ProgramMemory& memory,
+                                   const tracing::Registers& at_end);
 
   // With which the thread makes the next call for the rest, when it goes on.
   tracing::Registers next() const;
@@ -56,9 +59,9 @@ class CutCall {
   };
 
   explicit CutCall(const tracing::Registers& at_end) : original_(at_end), call_(at_end) {}
-  bool read_call(pid_t process);
-  bool read_message(pid_t process, std::uint64_t header, long number, std::uint64_t flags);
-  bool read_vector(pid_t process, std::uint64_t place, std::uint64_t count);
+  bool read_call(ProgramMemory& memory);
+  bool read_message(ProgramMemory& memory, std::uint64_t header, long number, std::uint64_t flags);
+  bool read_vector(ProgramMemory& memory, std::uint64_t place, std::uint64_t count);
   void leave_out(std::uint64_t count);
 
   tracing::Registers original_;

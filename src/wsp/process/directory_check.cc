@@ -1,15 +1,11 @@
 #include "wsp/process/directory_check.h"
 
 #include <fmt/core.h>
-#include <sched.h>
 
 #include <cerrno>
-#include <future>
 #include <string>
-#include <thread>
-#include <utility>
 
-#include "medium/quiet_thread.h"
+#include "wsp/process/bounded_child.h"
 #include "wsp/process/file_proof.h"
 
 namespace pawl::wsp {
@@ -18,13 +14,6 @@ namespace {
 
 bool is_of_itself(const SavedProcess& saved) {
   return (saved.directory + "/").starts_with(fmt::format("/proc/{}/", saved.process.process));
-}
-
-// Of the calling thread alone.
-Status enter(const SavedProcess& who) {
-  if (::unshare(CLONE_FS) != 0)
-    return FailedCall{errno, "cannot try to go to " + who.directory + " in a thread of its own"};
-  return go_to_directory(who);
 }
 
 Status with_remedy(const Status& failure, const std::string& name) {
@@ -44,23 +33,10 @@ Status with_remedy(const Status& failure, const std::string& name) {
 
 Status check_directory(const SavedProcess& saved, std::chrono::milliseconds longest) {
   if (is_of_itself(saved)) return {};
-  // Nothing of the caller's, who may have gone on.
-  SavedProcess who;
-  who.system = saved.system;
-  who.process = saved.process;
-  who.groups = saved.groups;
-  who.directory = saved.directory;
-  std::packaged_task<Status()> work([who = std::move(who)] { return enter(who); });
-  std::future<Status> found = work.get_future();
-  Result<std::thread> thread = start_quiet_thread("pawl-directory", std::move(work));
-  if (!thread.ok()) return thread.status();
-  if (found.wait_for(longest) != std::future_status::ready) {
-    thread.value().detach();
-    return Status::failure(ETIMEDOUT,
-                           "cannot go to " + saved.directory + ": its file system does not answer");
-  }
-  thread.value().join();
-  const Status entered = found.get();
+  const Status entered = try_in_child(longest, [&saved] { return go_to_directory(saved); });
+  if (entered.error_number() == ETIMEDOUT)
+    return entered.with_text("cannot go to " + saved.directory +
+                             ": its file system does not answer");
   return entered.ok() ? entered : with_remedy(entered, saved.directory);
 }
 

@@ -29,12 +29,18 @@ constexpr ino_t kProcRoot = 1;  // the inode of each root of a proc(5)
 
 bool is_device(std::uint32_t type) { return type == S_IFCHR || type == S_IFBLK; }
 
-bool is_same(const FileProof& one, const FileProof& other, bool same_boot) {
-  if (one.type != other.type) return false;
+// A save does not ask a server for the birth.
+bool is_same(const FileProof& had, const FileProof& is, bool same_boot) {
+  if (had.type != is.type) return false;
   // Its node may have been made anew; what it stands for is the device.
-  if (is_device(one.type)) return one.device_number == other.device_number;
-  return one.inode == other.inode && one.birth_time_ns == other.birth_time_ns &&
-         (one.device == other.device || !same_boot);
+  if (is_device(had.type)) return had.device_number == is.device_number;
+  return had.inode == is.inode &&
+         (had.birth_time_ns == 0 || had.birth_time_ns == is.birth_time_ns) &&
+         (had.device == is.device || !same_boot);
+}
+
+Status is_another(const std::string& name) {
+  return Status::failure(ESTALE, name + " is another file than it was");
 }
 
 bool is_trusted(uid_t owner) { return owner == 0 || owner == ::geteuid(); }
@@ -64,15 +70,12 @@ long file_system_type(int directory, const std::string& name) {
 }
 
 // What may change of a directory that stays is not compared: overlayfs numbers those anew that it
-// had forgotten, and no server (FUSE) was asked for the birth.
+// had forgotten.
 bool is_alike(const FileProof& had, const Descriptor& directory, bool same_boot) {
   FileProof is;
   if (!prove_file(directory.get(), "", is)) return false;
-  if (had.birth_time_ns == 0) {
-    is.birth_time_ns = 0;
-  } else if (file_system_type(directory.get(), "") == OVERLAYFS_SUPER_MAGIC) {
+  if (had.birth_time_ns != 0 && file_system_type(directory.get(), "") == OVERLAYFS_SUPER_MAGIC)
     is.inode = had.inode;
-  }
   return is_same(had, is, same_boot);
 }
 
@@ -172,31 +175,49 @@ bool prove_known_directory(const std::string& name, const std::string& link, Fil
   return look_at_file(AT_FDCWD, link, AT_STATX_DONT_SYNC, into);
 }
 
-NameOfDirectory judge_name(const std::string& name, const FileProof& had) {
+bool prove_known_file(int directory, const std::string& name, FileProof& into) {
+  return look_at_file(directory, name, AT_STATX_DONT_SYNC, into);
+}
+
+Result<Descriptor> open_known(int directory, const std::string& name) {
   open_how how{};
-  how.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
   how.resolve = RESOLVE_CACHED;
-  int found = -1;  // no Descriptor, which asks what it is
   // Somebody may rename or mount something in the same moment.
-  for (int tries = 0; tries < 3 && found < 0 && (tries == 0 || errno == EAGAIN); ++tries)
-    found = static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, name.c_str(), &how, sizeof(how)));
-  if (found < 0) {
-    const bool is_none = errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
-    return is_none ? NameOfDirectory::of_another : NameOfDirectory::not_known;
+  constexpr int kTriesMax = 3;
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    Descriptor found(
+        static_cast<int>(::syscall(SYS_openat2, directory, name.c_str(), &how, sizeof(how))));
+    if (found.valid()) return found;
+    if (errno != EAGAIN) break;
   }
+  // A sandbox, or an old kernel, does not know the call.
+  const bool is_refused = errno == ENOSYS || errno == EPERM || errno == EINVAL;
+  return FailedCall{is_refused ? EAGAIN : errno, "cannot open " + name};
+}
+
+Result<Descriptor> find_known_file(const std::string& name, const FileProof& had) {
+  Result<Descriptor> found = open_known(AT_FDCWD, name);
+  if (!found.ok()) return found;
   FileProof is;
-  const bool is_proven = prove_known_directory(name, link_to_descriptor(found), is);
-  ::close(found);
-  if (!is_proven) return NameOfDirectory::not_known;
-  return is_same(had, is, true) ? NameOfDirectory::its_own : NameOfDirectory::of_another;
+  const bool is_proven = prove_known_file(found.value().get(), "", is);
+  if (had.inode == 0) is.inode = is.device = 0;  // the kernel's own
+  if (!is_proven || !is_same(had, is, true)) return is_another(name);
+  return found;
+}
+
+bool is_elsewhere(const std::string& name, int error_number) {
+  // Of a file that has a name like that the kernel would have known it.
+  if (error_number == EAGAIN) return !name.starts_with('/') || name.ends_with(" (deleted)");
+  return error_number == ENOENT || error_number == ENOTDIR || error_number == ELOOP ||
+         error_number == ESTALE;
 }
 
 Result<Descriptor> find_file(const std::string& name, const FileProof& had, bool same_boot) {
   Descriptor found(::open(name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!found.valid()) return FailedCall{errno, "cannot open " + name};
   FileProof is;
-  if (!prove_file(found.get(), "", is) || !is_same(had, is, same_boot))
-    return Status::failure(ESTALE, name + " is another file than it was");
+  if (!prove_file(found.get(), "", is) || !is_same(had, is, same_boot)) return is_another(name);
   return found;
 }
 

@@ -30,13 +30,18 @@ FileProof proof_of(const DirectoryFacts& facts);
 // The kernel makes the inodes of its own files (proc(5), sysfs(5)) anew at any time.
 bool prove_file(int directory, const std::string& name, FileProof& into);
 
-// The current directory of a process, by its link in /proc.  No server is asked (NFS, FUSE), which
-// may not answer any more when the power fails.
+// The same, as far as it is known here: no server is asked (NFS, FUSE), which may not answer any
+// more when the power fails.  Those of proc(5) and sysfs(5) are as all others.
+bool prove_known_file(int directory, const std::string& name, FileProof& into);
+// The current directory of a process, by its link in /proc.
 bool prove_known_directory(const std::string& name, const std::string& link, FileProof& into);
 
-// What its name leads to: not known where a server would have to be asked for that.
-enum class NameOfDirectory { its_own, of_another, not_known };
-NameOfDirectory judge_name(const std::string& name, const FileProof& had);
+// What the name leads to (AT_FDCWD: from the current directory), as find_file().  EAGAIN: only a
+// server knows.
+Result<Descriptor> open_known(int directory, const std::string& name);
+Result<Descriptor> find_known_file(const std::string& name, const FileProof& had);
+// Of such a failure: the name leads nowhere, or elsewhere.
+bool is_elsewhere(const std::string& name, int error_number);
 
 // What the name leads to, for nothing but to be compared and opened: to open a device or a pipe
 // does something.  ESTALE: it is another file than the program had.  `same_boot`: numbers of

@@ -7,9 +7,10 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <new>
 #include <string>
-#include <utility>
 
+#include "wsp/process/bounded_child.h"
 #include "wsp/process/layout.h"
 #include "wsp/process/program_rights.h"
 
@@ -17,7 +18,7 @@ namespace pawl::wsp {
 
 namespace {
 
-Status is_another(const std::string& name) {
+Status is_not_there(const std::string& name) {
   return Status::failure(ENOTSUP,
                          "the mapped file " + name + " is not there any more under its name");
 }
@@ -30,6 +31,50 @@ bool can_be_mapped_as(const Descriptor& found, const MemoryArea& line,
   const Descriptor file(
       ::open(link_to_descriptor(found.get()).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   return file.valid() && is_mapped_as(file, line);
+}
+
+bool read_facts(const Descriptor& found, MappedFile& into) {
+  struct statx facts{};
+  if (!prove_known_file(found.get(), "", into.proof) ||
+      ::statx(found.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE | STATX_MTIME,
+              &facts) != 0)
+    return false;
+  into.bytes = facts.stx_size;
+  into.changed_ns = facts.stx_mtime.tv_sec * 1'000'000'000 + facts.stx_mtime.tv_nsec;
+  return true;
+}
+
+Result<MappedFile> judge(const Descriptor& named, const MemoryArea& line,
+                         const SavedProcess& program) {
+  MappedFile file;
+  FileProof& proof = file.proof;
+  if (!read_facts(named, file) || proof.type != S_IFREG) return is_not_there(line.name);
+  proof.is_certain = proof.device == line.device && proof.inode == line.inode;
+  if (!proof.is_certain && !can_be_mapped_as(named, line, program)) {
+    return Status::failure(
+        ENOTSUP, "whether the program has " + line.name +
+                     " mapped, or another file, is known only with CAP_CHECKPOINT_RESTORE, or "
+                     "where the program may read it");
+  }
+  return file;
+}
+
+Result<MappedFile> ask_server(const MemoryArea& line, const SavedProcess& program) {
+  const SharedBytes told(sizeof(MappedFile));
+  if (told.data() == nullptr) return Status::no_memory("no memory to look at a mapped file");
+  auto* const found = new (told.data()) MappedFile;
+  const Status asked = try_in_child(kServerTimeMax, [&]() -> Status {
+    const Descriptor named(::open(line.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    const Result<MappedFile> judged =
+        named.valid() ? judge(named, line, program) : Result<MappedFile>(is_not_there(line.name));
+    if (judged.ok()) *found = judged.value();
+    return judged.ok() ? Status{} : judged.status();
+  });
+  if (asked.ok()) return *found;
+  if (asked.error_number() == ETIMEDOUT)
+    return asked.with_text("the file server of the mapped file " + line.name +
+                           " does not answer; with CAP_CHECKPOINT_RESTORE a save need not ask it");
+  return asked;
 }
 
 }  // namespace
@@ -53,24 +98,19 @@ Result<MappedFile> find_mapped_file(const MemoryArea& line, const SavedProcess& 
       fmt::format("/proc/{}/map_files/{:x}-{:x}", program.process.process, line.start, line.end)
           .c_str(),
       O_PATH | O_CLOEXEC));
-  FileProof proof;
   if (mapped.valid()) {
-    if (!prove_file(mapped.get(), "", proof)) return is_another(line.name);
-    Result<Descriptor> found = find_file(line.name, proof, true);
-    if (!found.ok()) return is_another(line.name);
-    return MappedFile{std::move(found.value()), proof};
+    MappedFile file;
+    if (!read_facts(mapped, file)) return is_not_there(line.name);
+    const Result<Descriptor> named = find_known_file(line.name, file.proof);
+    const int error_number = named.ok() ? 0 : named.status().error_number();
+    const bool is_only_unknown = error_number == EAGAIN && !is_elsewhere(line.name, error_number);
+    if (!named.ok() && !is_only_unknown) return is_not_there(line.name);
+    return file;
   }
-  Descriptor found(::open(line.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  if (!found.valid() || !prove_file(found.get(), "", proof) || proof.type != S_IFREG)
-    return is_another(line.name);
-  proof.is_certain = proof.device == line.device && proof.inode == line.inode;
-  if (!proof.is_certain && !can_be_mapped_as(found, line, program)) {
-    return Status::failure(
-        ENOTSUP, "whether the program has " + line.name +
-                     " mapped, or another file, is known only with CAP_CHECKPOINT_RESTORE, or "
-                     "where the program may read it");
-  }
-  return MappedFile{std::move(found), proof};
+  const Result<Descriptor> named = open_known(AT_FDCWD, line.name);
+  if (named.ok()) return judge(named.value(), line, program);
+  if (named.status().error_number() != EAGAIN) return is_not_there(line.name);
+  return ask_server(line, program);
 }
 
 }  // namespace pawl::wsp

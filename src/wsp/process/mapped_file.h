@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+
 #include "medium/descriptor.h"
 #include "medium/memory_areas.h"
 #include "medium/status.h"
@@ -13,14 +15,17 @@
 namespace pawl::wsp {
 
 struct MappedFile {
-  Descriptor found;  // what the name leads to (O_PATH)
   FileProof proof;
+  std::uint64_t bytes = 0;
+  std::int64_t changed_ns = 0;
 };
 
-// What the name leads to, if it is what the program has mapped there; else a failure.  The mapping
-// itself is asked, which takes CAP_CHECKPOINT_RESTORE; without that its device and inode are
-// compared.  Where these are those of more than one file (btrfs, overlayfs) the program itself has
-// to be able to read the file, and the proof is not `is_certain`.
+// What the program has mapped there, if its name leads to it, as far as that is known without
+// asking a server; else a failure.  The mapping itself is asked, which takes
+// CAP_CHECKPOINT_RESTORE; without that its device and inode are compared, and where only a server
+// knows the name that one is asked, and waited for some milliseconds (ETIMEDOUT).  Where device and
+// inode are those of more than one file (btrfs, overlayfs) the program itself has to be able to
+// read the file, and the proof is not `is_certain`.
 Result<MappedFile> find_mapped_file(const MemoryArea& line, const SavedProcess& program);
 
 // Whether the kernel calls the file what it calls that of the line, by device and inode, which are

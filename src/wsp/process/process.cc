@@ -227,7 +227,8 @@ void Process::deliver(pid_t thread, int signal) {
     end_cut_call(thread);
   } else {
     tracing::Registers registers = found;
-    complete_cut_call(thread, registers);
+    ProgramMemory memory(memory_, list_, leader_);
+    complete_cut_call(thread, memory, registers);
     registers = found;
     make_restartable(registers);
     if (registers.rax != found.rax) tracing::write_registers(thread, registers);
@@ -354,10 +355,11 @@ void Process::carry_out(pid_t thread, CallDecision decision, RunningCall running
   go_on(thread);
 }
 
-void Process::complete_cut_call(pid_t thread, tracing::Registers& registers) {
+void Process::complete_cut_call(pid_t thread, ProgramMemory& memory,
+                                tracing::Registers& registers) {
   std::optional<CutCall>& cut = threads_[thread].cut;
   if (!cut) {
-    cut = CutCall::of(leader_, registers);
+    cut = CutCall::of(leader_, memory, registers);
     if (!cut) return;
     tracing::write_registers(thread, cut->next());
   }

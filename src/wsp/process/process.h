@@ -90,7 +90,7 @@ class Process {
 
   // Of a stopped thread whose call was cut by that: it makes the rest of it when it goes on;
   // without that the program finds what this puts into `registers`.
-  void complete_cut_call(pid_t thread, tracing::Registers& registers);
+  void complete_cut_call(pid_t thread, ProgramMemory& memory, tracing::Registers& registers);
   // Of a stopped thread that waits with a timeout: what it does in a new process.
   void begin_wait_anew(pid_t thread, tracing::Registers& registers) const;
 

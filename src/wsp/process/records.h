@@ -224,6 +224,7 @@ struct SavedDescriptor {
   std::vector<SocketOption> options;
   std::vector<EpollEntry> entries;
   std::uint64_t identity = 0;  // of an eventfd, by what the kernel tells, else 0; in no record
+  bool is_served = false;      // a file, of which a server knows more than was asked; in no record
 };
 
 struct SavedThread {

@@ -30,6 +30,7 @@
 #include "wsp/process/capture.h"
 #include "wsp/process/directory_check.h"
 #include "wsp/process/ended_connection.h"
+#include "wsp/process/file_check.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/given_rights.h"
 #include "wsp/process/image.h"
@@ -59,7 +60,7 @@ constexpr std::uint64_t kSetBytes = 8;
 constexpr std::uint64_t kSetWriteExecute = 65;  // PR_SET_MDWE, which Debian 12 does not name
 constexpr std::uint64_t kUnregister = 1;        // RSEQ_FLAG_UNREGISTER
 constexpr std::size_t kErrorBytesMax = 4096;
-constexpr std::chrono::seconds kCheckedDirectoryMax{60};  // a server may have to wake up
+constexpr std::chrono::seconds kCheckedServerMax{20};  // which may have to wake up
 
 // As clone3(2) takes it.
 struct CloneArguments {
@@ -82,35 +83,6 @@ std::map<std::string, NumberedFile> number_files(const SavedProcess& saved, Spar
   return files;
 }
 
-Result<Descriptor> open_mapped(const std::string& name, const FileProof& had,
-                               const SavedProcess& saved) {
-  const bool same_boot = is_of_this_boot(saved.system);
-  const Result<Descriptor> found = find_file(name, had, same_boot);
-  if (!found.ok()) return found.status();
-  return open_found(found.value(), name, had, O_RDONLY, saved, same_boot);
-}
-
-Status check_files(const SavedProcess& saved) {
-  std::set<std::string> checked;
-  for (const SavedMapping& mapping : saved.mappings) {
-    if (mapping.facts.is_memory != 0 || !checked.insert(mapping.name).second) continue;
-    struct stat file{};
-    const Result<Descriptor> found = open_mapped(mapping.name, proof_of(mapping.facts), saved);
-    if (!found.ok() && found.status().error_number() != ESTALE)
-      return found.status().with_text("of a file that the program had mapped: " +
-                                      found.status().text());
-    const bool is_same = found.ok() && ::fstat(found.value().get(), &file) == 0;
-    const std::int64_t changed = file.st_mtim.tv_sec * 1'000'000'000 + file.st_mtim.tv_nsec;
-    if (!is_same || static_cast<std::uint64_t>(file.st_size) != mapping.facts.file_bytes ||
-        changed != mapping.facts.changed_ns)
-      return Status::failure(ESTALE,
-                             mapping.name +
-                                 " is another file than the program had mapped: it was changed or "
-                                 "replaced since; start the program anew");
-  }
-  return {};
-}
-
 // By the clock of an alarm it takes a privilege.
 Status check_timer(const DescriptorFacts& facts) {
   const Descriptor timer(::timerfd_create(facts.clock, TFD_CLOEXEC));
@@ -119,8 +91,6 @@ Status check_timer(const DescriptorFacts& facts) {
 
 Status check_descriptor(const SavedDescriptor& descriptor, const SavedProcess& saved) {
   switch (static_cast<DescriptorKind>(descriptor.facts.kind)) {
-    case DescriptorKind::file:
-      return open_again(descriptor, saved).status();
     case DescriptorKind::listening:
     case DescriptorKind::bound:
       PAWL_TRY(check_bound_socket(descriptor));
@@ -693,8 +663,8 @@ Result<SavedProcess> read_restorable(const KeptMemory& memory) {
   Result<SavedProcess> saved = read_saved(memory);
   if (!saved.ok()) return saved;
   PAWL_TRY(check_system(saved.value()));
-  PAWL_TRY(check_directory(saved.value(), kCheckedDirectoryMax));
-  PAWL_TRY(check_files(saved.value()));
+  PAWL_TRY(check_directory(saved.value(), kCheckedServerMax));
+  PAWL_TRY(check_saved_files(saved.value(), kCheckedServerMax));
   PAWL_TRY(check_descriptors(saved.value()));
   PAWL_TRY(check_watched_streams(saved.value()));
   PAWL_TRY(check_descriptor_limit(saved.value()));

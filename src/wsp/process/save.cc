@@ -11,6 +11,7 @@
 #include "wsp/process/capture.h"
 #include "wsp/process/directory_check.h"
 #include "wsp/process/ended_connection.h"
+#include "wsp/process/file_check.h"
 #include "wsp/process/image.h"
 #include "wsp/process/one_processor.h"
 #include "wsp/process/records.h"
@@ -31,8 +32,9 @@ constexpr const char* kMappings = "mappings";
 
 // How long the other threads stand still for one that does not stop, where nobody has asked.
 constexpr std::chrono::milliseconds kCheckQuietMax{100};
-// For the file system of the program's directory, while no failure of the power is heard.
-constexpr std::chrono::milliseconds kTriedDirectoryMax{1000};
+// For the file systems of the program's directory and files, while no failure of the power is
+// heard.
+constexpr std::chrono::milliseconds kTriedServerMax{1000};
 
 class SaveRun {
  public:
@@ -177,8 +179,9 @@ Result<SaveOutlook> check_savable(Process& process) {
   SaveOutlook outlook{took_us, run.burden(), {}};
   outlook.restorable = check_descriptor_limit(run.saved());
   if (outlook.restorable.ok()) outlook.restorable = foresee_ended_connections(run.saved());
+  if (outlook.restorable.ok()) outlook.restorable = check_directory(run.saved(), kTriedServerMax);
   if (outlook.restorable.ok())
-    outlook.restorable = check_directory(run.saved(), kTriedDirectoryMax);
+    outlook.restorable = check_served_files(run.saved(), kTriedServerMax);
   return outlook;
 }
 

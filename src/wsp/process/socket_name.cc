@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -21,6 +22,8 @@
 #include <vector>
 
 #include "medium/descriptor.h"
+#include "wsp/process/bounded_child.h"
+#include "wsp/process/file_proof.h"
 #include "wsp/process/internet_socket.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
@@ -43,11 +46,14 @@ std::string name_of(const DescriptorFacts& facts) {
   return {local->sun_path, ::strnlen(local->sun_path, facts.address_bytes - sizeof(sa_family_t))};
 }
 
+std::uint64_t mount_of(int file) {
+  return number_of(field_of(read_proc(::getpid(), fmt::format("fdinfo/{}", file)), "mnt_id"));
+}
+
 // Of the file system that an open file lies in, as the kernel counts them: stat(2) answers others
 // where a file system has several (btrfs).
 std::uint32_t file_system_of(int file) {
-  const std::uint64_t mount =
-      number_of(field_of(read_proc(::getpid(), fmt::format("fdinfo/{}", file)), "mnt_id"));
+  const std::uint64_t mount = mount_of(file);
   std::istringstream lines(read_proc(::getpid(), "mountinfo"));
   for (std::string line; std::getline(lines, line);) {
     unsigned long long id = 0;
@@ -62,9 +68,11 @@ std::uint32_t file_system_of(int file) {
 // Whether the name that was opened is the one that the socket is bound to.
 bool is_name_of(int name, const std::optional<unix_diag_vfs>& bound) {
   struct stat facts{};
-  return bound && ::fstat(name, &facts) == 0 && S_ISSOCK(facts.st_mode) &&
-         static_cast<std::uint32_t>(facts.st_ino) == bound->udiag_vfs_ino &&
-         file_system_of(name) == bound->udiag_vfs_dev;
+  if (!bound || ::fstat(name, &facts) != 0 || !S_ISSOCK(facts.st_mode) ||
+      static_cast<std::uint32_t>(facts.st_ino) != bound->udiag_vfs_ino)
+    return false;
+  const std::uint32_t device = major(facts.st_dev) << kKernelMinorBits | minor(facts.st_dev);
+  return device == bound->udiag_vfs_dev || file_system_of(name) == bound->udiag_vfs_dev;
 }
 
 // The parts of a name: the directory, and what lies in it.
@@ -199,16 +207,10 @@ Status check_name_owner(int directory, const DescriptorFacts& facts, const Saved
   return check_owner(name);
 }
 
-}  // namespace
-
-Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program,
-                           DescriptorFacts& into) {
+// From the program's directory.
+Status note_name(pid_t leader, int current, const Descriptor& found, int socket,
+                 const SavedProcess& program, DescriptorFacts& into) {
   const std::string name = name_of(into);
-  if (name.empty()) return {};
-  // From where the program is: with its rights alone /proc/PID/cwd may be closed to us.
-  const Descriptor current(
-      ::open(fmt::format("/proc/{}/cwd", leader).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const Descriptor found(::openat(current.get(), name.c_str(), kNameOnly));
   if (!found.valid() && (errno == ENOENT || errno == ENOTDIR)) {
     const bool is_relative = name.front() != '/';
     return Status::failure(
@@ -235,7 +237,7 @@ Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program
     return Status::failure(
         ENOTSUP, fmt::format("the name of its socket, {}, is that of another file by now", name));
   }
-  if (!can_be_bound_again(current.get(), name, present, program)) {
+  if (!can_be_bound_again(current, name, present, program)) {
     return Status::failure(
         ENOTSUP,
         fmt::format("the program could not make its socket {} again: it may not write to that "
@@ -252,6 +254,33 @@ Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program
   into.times[0] = present.st_uid;
   into.times[1] = present.st_gid;
   return {};
+}
+
+}  // namespace
+
+Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program, Mounts& mounts,
+                           DescriptorFacts& into) {
+  const std::string name = name_of(into);
+  if (name.empty()) return {};
+  // From where the program is: with its rights alone /proc/PID/cwd may be closed to us.
+  const Descriptor current(
+      ::open(fmt::format("/proc/{}/cwd", leader).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Result<Descriptor> known = open_known(current.get(), name);
+  if (known.ok() && answers_by_itself(mounts.type_of(mount_of(known.value().get()))))
+    return note_name(leader, current.get(), known.value(), socket, program, into);
+  const SharedBytes told(sizeof(DescriptorFacts));
+  if (told.data() == nullptr) return Status::no_memory("no memory to look at a socket's name");
+  auto* const facts = new (told.data()) DescriptorFacts(into);
+  const auto look = [&] {
+    const Descriptor found(::openat(current.get(), name.c_str(), kNameOnly));
+    return note_name(leader, current.get(), found, socket, program, *facts);
+  };
+  Status noted = try_in_child(kServerTimeMax, look, {current.get(), socket});
+  into = *facts;
+  if (noted.error_number() == ETIMEDOUT)
+    return noted.with_text("the file server of the name of its socket, " + name +
+                           ", does not answer");
+  return noted;
 }
 
 Status check_socket_name(const DescriptorFacts& facts, const SavedProcess& program) {

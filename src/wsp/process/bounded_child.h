@@ -1,0 +1,39 @@
+// What may be held up by others (a file server that does not answer, whoever may stop a process of
+// the program's user) is done in a child, which is waited for no longer than that.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "medium/status.h"
+
+namespace pawl::wsp {
+
+// Within a save, for all that is done so: a server that is well answers sooner.
+constexpr std::chrono::milliseconds kServerTimeMax{20};
+
+// How that went, in a child that has only these descriptors open.  Behind `longest` it is killed:
+// ETIMEDOUT; where a server holds it, it ends when that answers, and holds nothing of ours.
+// ECANCELED: others killed it.
+Status try_in_child(std::chrono::milliseconds longest, const std::function<Status()>& work,
+                    std::vector<int> kept = {});
+
+// Zeros that such a child writes for us.
+class SharedBytes {
+ public:
+  explicit SharedBytes(std::size_t count);
+  SharedBytes(const SharedBytes&) = delete;
+  SharedBytes& operator=(const SharedBytes&) = delete;
+  ~SharedBytes();
+
+  std::byte* data() const { return data_; }  // none: there is no memory
+  std::size_t size() const { return count_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t count_;
+};
+
+}  // namespace pawl::wsp

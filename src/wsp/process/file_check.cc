@@ -1,0 +1,109 @@
+#include "wsp/process/file_check.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <string>
+
+#include "wsp/process/bounded_child.h"
+#include "wsp/process/time_space.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+// Which file is being opened.
+void note(const SharedBytes& at, const std::string& name) {
+  const std::size_t count = std::min(name.size(), at.size() - 1);
+  std::memcpy(at.data(), name.data(), count);
+  at.data()[count] = std::byte{0};
+}
+
+Status check_mapped(const SavedProcess& saved, const SharedBytes& at) {
+  std::set<std::string> checked;
+  for (const SavedMapping& mapping : saved.mappings) {
+    if (mapping.facts.is_memory != 0 || !checked.insert(mapping.name).second) continue;
+    note(at, mapping.name);
+    struct stat file{};
+    const Result<Descriptor> found = open_mapped(mapping.name, proof_of(mapping.facts), saved);
+    if (!found.ok() && found.status().error_number() != ESTALE)
+      return found.status().with_text("of a file that the program had mapped: " +
+                                      found.status().text());
+    const bool is_same = found.ok() && ::fstat(found.value().get(), &file) == 0;
+    const std::int64_t changed = file.st_mtim.tv_sec * 1'000'000'000 + file.st_mtim.tv_nsec;
+    if (!is_same || static_cast<std::uint64_t>(file.st_size) != mapping.facts.file_bytes ||
+        changed != mapping.facts.changed_ns)
+      return Status::failure(ESTALE,
+                             mapping.name +
+                                 " is another file than the program had mapped: it was changed or "
+                                 "replaced since; start the program anew");
+  }
+  return {};
+}
+
+bool is_open_file(const SavedDescriptor& descriptor) {
+  return descriptor.facts.kind == static_cast<std::uint32_t>(DescriptorKind::file) &&
+         descriptor.facts.same_as < 0;
+}
+
+bool is_served(const SavedDescriptor& descriptor) {
+  return is_open_file(descriptor) && descriptor.is_served;
+}
+
+Status check_open(const SavedProcess& saved, const SharedBytes& at,
+                  bool (*is_asked)(const SavedDescriptor&)) {
+  for (const SavedDescriptor& descriptor : saved.descriptors) {
+    if (!is_asked(descriptor)) continue;
+    note(at, descriptor.text);
+    const Result<Descriptor> opened = open_again(descriptor, saved);
+    if (opened.ok()) continue;
+    const Status& found = opened.status();
+    return found.with_text(fmt::format("descriptor {} cannot be opened again: {}",
+                                       descriptor.facts.number, found.text()));
+  }
+  return {};
+}
+
+Status try_files(std::chrono::milliseconds longest,
+                 const std::function<Status(const SharedBytes& at)>& check) {
+  const SharedBytes at(PATH_MAX);
+  if (at.data() == nullptr) return Status::no_memory("no memory to look at files");
+  Status found = try_in_child(longest, [&] { return check(at); });
+  if (found.error_number() != ETIMEDOUT) return found;
+  return found.with_text(fmt::format("{} cannot be opened: its file server does not answer",
+                                     reinterpret_cast<const char*>(at.data())));
+}
+
+}  // namespace
+
+Result<Descriptor> open_mapped(const std::string& name, const FileProof& had,
+                               const SavedProcess& saved) {
+  const bool same_boot = is_of_this_boot(saved.system);
+  const Result<Descriptor> found = find_file(name, had, same_boot);
+  if (!found.ok()) return found.status();
+  return open_found(found.value(), name, had, O_RDONLY, saved, same_boot);
+}
+
+Status check_saved_files(const SavedProcess& saved, std::chrono::milliseconds longest) {
+  return try_files(longest, [&saved](const SharedBytes& at) -> Status {
+    PAWL_TRY(check_mapped(saved, at));
+    return check_open(saved, at, is_open_file);
+  });
+}
+
+Status check_served_files(const SavedProcess& saved, std::chrono::milliseconds longest) {
+  if (std::none_of(saved.descriptors.begin(), saved.descriptors.end(), is_served)) return {};
+  return try_files(longest, [&saved](const SharedBytes& at) -> Status {
+    return check_open(saved, at, is_served);
+  });
+}
+
+}  // namespace pawl::wsp

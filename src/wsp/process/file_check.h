@@ -1,0 +1,23 @@
+// Whether a restore could open the files that the program had open, or mapped.
+#pragma once
+
+#include <chrono>
+
+#include "medium/descriptor.h"
+#include "medium/status.h"
+#include "wsp/process/file_proof.h"
+#include "wsp/process/records.h"
+
+namespace pawl::wsp {
+
+// Opens them as a restore does, in a child that is left alone where that takes longer (ETIMEDOUT,
+// which names the file whose server does not answer).
+Status check_saved_files(const SavedProcess& saved, std::chrono::milliseconds longest);
+// Only the open ones that were not judged when they were captured, as a server has them.
+Status check_served_files(const SavedProcess& saved, std::chrono::milliseconds longest);
+
+// To be mapped as the program had it.
+Result<Descriptor> open_mapped(const std::string& name, const FileProof& had,
+                               const SavedProcess& saved);
+
+}  // namespace pawl::wsp

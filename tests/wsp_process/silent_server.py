@@ -1,0 +1,87 @@
+"""A file system (FUSE) whose server answers no more when it is told so."""
+
+import contextlib
+import ctypes
+import errno
+import os
+import struct
+import subprocess
+import threading
+
+ROOT, FILE = 1, 2  # as the kernel numbers them: the directory, and its only file
+
+
+class SilentServer:
+    """Of one directory, in which lies `file`, if it has contents.  What it said holds for no time."""
+
+    LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH = 1, 2, 3, 14, 15, 18, 25
+    INIT, INTERRUPT, BATCH_FORGET = 26, 36, 42
+    INVALIDATE_INODE = 2
+
+    def __init__(self, place, contents=None):
+        self.place, self.contents = place, contents
+        self.answers = threading.Event()
+        self.answers.set()
+        self.silent_page = None  # of the file: reads of it wait, while all else is answered
+        os.makedirs(place, exist_ok=True)
+        self.device = os.open("/dev/fuse", os.O_RDWR)
+        options = f"fd={self.device},rootmode=40000,user_id=0,group_id=0,allow_other"
+        if ctypes.CDLL(None, use_errno=True).mount(b"pawl-test", place.encode(), b"fuse", 0, options.encode()) != 0:
+            raise OSError(ctypes.get_errno(), "cannot mount")
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.silent_page = None
+        self.answers.set()
+        subprocess.run(["umount", "-l", self.place], check=True)
+
+    def forget_pages(self):
+        """The kernel has none of the file's pages any more."""
+        os.write(self.device, struct.pack("IiQQqq", 40, self.INVALIDATE_INODE, 0, FILE, 0, 0))
+
+    def _attributes(self, node):
+        size = len(self.contents or b"") if node == FILE else 0
+        mode = 0o100755 if node == FILE else 0o40755
+        return struct.pack("6Q10I", node, size, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 512, 0)
+
+    def _said(self, kind, asked):
+        node, = struct.unpack_from("Q", asked, 16)
+        if kind == self.INIT:
+            return struct.pack("IIIIHHIIHHI28x", 7, 31, 0, 0, 0, 0, 4096, 1, 0, 0, 0)
+        if kind == self.GETATTR:
+            return struct.pack("QII", 0, 0, 0) + self._attributes(node)
+        if kind == self.LOOKUP and self.contents is not None and asked[40:] == b"file\0":
+            return struct.pack("4QII", FILE, 0, 0, 0, 0, 0) + self._attributes(FILE)
+        if kind == self.OPEN:
+            return struct.pack("QII", 0, 0, 0)
+        if kind == self.READ:
+            offset, size = struct.unpack_from("QI", asked, 48)
+            return self.contents[offset:offset + size]
+        if kind in (self.RELEASE, self.FLUSH):
+            return b""
+        return None
+
+    def _answer(self, kind, which, asked):
+        said = self._said(kind, asked)
+        failure = 0 if said is not None else -(errno.ENOENT if kind == self.LOOKUP else errno.ENOSYS)
+        said = said or b""
+        with contextlib.suppress(OSError):
+            os.write(self.device, struct.pack("IiQ", 16 + len(said), failure, which) + said)
+
+    def _serve(self):
+        while True:
+            try:
+                asked = os.read(self.device, 1 << 20)
+            except OSError:
+                return
+            self.answers.wait()
+            _, kind, which = struct.unpack_from("IIQ", asked)
+            if kind in (self.FORGET, self.BATCH_FORGET, self.INTERRUPT):
+                continue
+            if kind == self.READ and self.silent_page is not None and \
+                    struct.unpack_from("Q", asked, 48)[0] // 4096 == self.silent_page:
+                continue
+            self._answer(kind, which, asked)
