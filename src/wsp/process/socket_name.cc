@@ -25,6 +25,7 @@
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
+#include "wsp/process/tried_in_child.h"
 #include "wsp/process/unix_diag.h"
 
 namespace pawl::wsp {
@@ -174,6 +175,13 @@ Status check_abstract_name(const DescriptorFacts& facts) {
   return bind_abstract_name(facts, probe.get());
 }
 
+Status give_mode_of_name(const DescriptorFacts& facts, int socket, const SavedProcess& program) {
+  const Result<ProgramRights> owner = ProgramRights::take(program, facts);
+  if (!owner.ok()) return owner.status();
+  if (::fchmod(socket, static_cast<mode_t>(facts.value) & 07777) == 0) return {};
+  return FailedCall{errno, "its mode cannot be given to it"};
+}
+
 Status give_name_owner(const DescriptorFacts& facts, int name) {
   struct stat found{};
   const SocketOwner owner = owner_of(facts);
@@ -196,7 +204,22 @@ Status check_name_owner(int directory, const DescriptorFacts& facts, const Saved
   if (::fstat(directory, &holding) == 0 && (holding.st_mode & S_ISGID) != 0 &&
       holding.st_gid == owner.group)
     name.group = program.process.group_ids[3];
-  return check_owner(name);
+  return check_gift(name);
+}
+
+// In a process of its own: who listens there is told whose the socket is that asks.
+Status check_file_name(const DescriptorFacts& facts, const SavedProcess& program) {
+  ProgramRights::take_whole_ones();
+  const Result<ProgramRights> rights = ProgramRights::take(program);
+  if (!rights.ok()) return rights.status();
+  const auto [above, last] = parts_of(name_of(facts));
+  const std::string path = above.front() == '/' ? above : program.directory + "/" + above;
+  const Descriptor directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  // The restore may get where the program was in another way: go_to_directory().
+  if (!directory.valid() && errno == EACCES && above.front() != '/') return {};
+  if (!directory.valid()) return FailedCall{errno, kNotHad};
+  PAWL_TRY(can_be_made(directory.get(), last, facts, program).status());
+  return check_name_owner(directory.get(), facts, program);
 }
 
 }  // namespace
@@ -255,25 +278,14 @@ Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program
 }
 
 Status check_socket_name(const DescriptorFacts& facts, const SavedProcess& program) {
-  const std::string name = name_of(facts);
-  if (name.empty()) return check_abstract_name(facts);
-  const Result<ProgramRights> rights = ProgramRights::take(program);
-  if (!rights.ok()) return rights.status();
-  const auto [above, last] = parts_of(name);
-  const std::string path = above.front() == '/' ? above : program.directory + "/" + above;
-  const Descriptor directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  // The restore may get where the program was in another way: go_to_directory().
-  if (!directory.valid() && errno == EACCES && above.front() != '/') return {};
-  if (!directory.valid()) return FailedCall{errno, kNotHad};
-  PAWL_TRY(can_be_made(directory.get(), last, facts, program).status());
-  return check_name_owner(directory.get(), facts, program);
+  if (name_of(facts).empty()) return check_abstract_name(facts);
+  return try_in_child([&] { return check_file_name(facts, program); });
 }
 
 Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedProcess& program) {
   const std::string name = name_of(facts);
-  // The mode is there with the name: nobody comes in between the two.  The socket itself is ours.
-  if (!name.empty() && ::fchmod(socket, static_cast<mode_t>(facts.value) & 07777) != 0)
-    return FailedCall{errno, "its mode cannot be given to it"};
+  // The mode is there with the name: nobody comes in between the two.
+  if (!name.empty()) PAWL_TRY(give_mode_of_name(facts, socket, program));
   const Result<ProgramRights> rights = ProgramRights::take(program);
   if (!rights.ok()) return rights.status();
   if (name.empty()) return bind_abstract_name(facts, socket);
