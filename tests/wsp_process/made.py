@@ -57,6 +57,49 @@ def what_was_opened_again_wrote_with_the_effective_user_of_root(pawl):
         os.rmdir(group)
 
 
+def a_file_was_opened_by_a_way_that_the_user_had_laid(pawl):
+    """Out of a mount that is read-only, and past a directory of root's, by a link."""
+    for opened, asked in (("p/pub", "tries(lambda: os.open('mine', os.O_WRONLY, dir_fd=file))"),
+                          ("p/pub/mine", "tries(os.open, f'/proc/self/fd/{file}', os.O_WRONLY)")):
+        with Kept(pawl) as kept:
+            kept.for_nobody()
+            closed, home = os.path.join(kept.top, "closed"), os.path.join(kept.top, "home")
+            shown, seen = os.path.join(closed, "pub"), os.path.join(home, "p", "pub")
+            os.mkdir(closed, 0o700)
+            os.mkdir(shown)
+            os.makedirs(seen)
+            for path in (home, os.path.join(home, "p")):
+                os.chown(path, NOBODY, NOBODY)
+            with open(os.path.join(shown, "mine"), "w") as file:
+                os.chown(file.name, NOBODY, NOBODY)
+            if not run("mount", "--bind", shown, seen) or not run("mount", "-o", "remount,bind,ro", seen):
+                print("skipped: nothing can be mounted here")
+                return
+            try:
+                place = starts(kept, TRIES + "os.chmod('.', 0o777)\n" + DROP +
+                               f"file = os.open('{home}/{opened}', os.O_RDONLY)", asked)
+                assert kept.fail_power() == 0, kept.said()
+                os.rename(os.path.join(home, "p"), os.path.join(home, "q"))
+                os.symlink(closed, os.path.join(home, "p"))
+                for verb in ("check", "restore"):
+                    found = kept.command(verb, kept.directory)
+                    assert found.returncode != 0, (verb, found)
+                    assert "with the program's rights" in found.stdout + found.stderr, (verb, found)
+                os.unlink(os.path.join(home, "p"))
+                os.rename(os.path.join(home, "q"), os.path.join(home, "p"))
+                assert run("mount", "-o", "remount,bind,rw", seen)
+                found = kept.check()
+                assert found.returncode != 0 and "fewer restrictions" in found.stdout, found
+                assert run("mount", "-o", "remount,bind,ro", seen)
+                assert kept.check().returncode == 0, kept.check()
+                assert said(kept, place) == str(errno.EROFS), kept.said()
+            finally:
+                kept.supervisor.kill()
+                kept.supervisor.wait()
+                for name in ("p", "q"):
+                    run("umount", "--lazy", os.path.join(home, name, "pub"))
+
+
 def what_a_user_has_was_counted_as_roots(pawl):
     """Of pipes the kernel tells: who has many gets small ones."""
     with open("/proc/sys/fs/pipe-user-pages-soft") as file:
@@ -128,7 +171,7 @@ def main():
     pawl = sys.argv[1]
     can_trace(pawl)
     for test in (what_was_opened_again_wrote_with_the_effective_user_of_root,
-                 what_a_user_has_was_counted_as_roots, a_socket_that_listens_again_was_roots,
+                 a_file_was_opened_by_a_way_that_the_user_had_laid, what_a_user_has_was_counted_as_roots, a_socket_that_listens_again_was_roots,
                  packets_of_a_restored_socket_passed_for_roots):
         if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
             test(pawl)

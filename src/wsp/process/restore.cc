@@ -85,10 +85,7 @@ std::map<std::string, NumberedFile> number_files(const SavedProcess& saved, Spar
 
 Result<Descriptor> open_mapped(const std::string& name, const FileProof& had,
                                const SavedProcess& saved) {
-  const bool same_boot = is_of_this_boot(saved.system);
-  const Result<Descriptor> found = find_file(name, had, same_boot);
-  if (!found.ok()) return found.status();
-  return open_found(found.value(), name, had, O_RDONLY, saved, same_boot);
+  return open_file(name, had, O_RDONLY, saved, is_of_this_boot(saved.system));
 }
 
 Status check_files(const SavedProcess& saved) {

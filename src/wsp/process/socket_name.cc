@@ -12,16 +12,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "medium/descriptor.h"
 #include "wsp/process/internet_socket.h"
+#include "wsp/process/mount.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
@@ -35,7 +34,6 @@ namespace {
 constexpr const char* kNotHad = "its address cannot be had with the program's rights";
 constexpr const char* kNotRemoved = "cannot remove the name that it left behind";
 constexpr int kNameOnly = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-constexpr unsigned kKernelMinorBits = 20;  // of a device, as the kernel counts
 
 // Empty where it has none, or an abstract one.
 std::string name_of(const DescriptorFacts& facts) {
@@ -44,28 +42,15 @@ std::string name_of(const DescriptorFacts& facts) {
   return {local->sun_path, ::strnlen(local->sun_path, facts.address_bytes - sizeof(sa_family_t))};
 }
 
-// Of the file system that an open file lies in, as the kernel counts them: stat(2) answers others
-// where a file system has several (btrfs).
-std::uint32_t file_system_of(int file) {
-  const std::uint64_t mount =
-      number_of(field_of(read_proc(::getpid(), fmt::format("fdinfo/{}", file)), "mnt_id"));
-  std::istringstream lines(read_proc(::getpid(), "mountinfo"));
-  for (std::string line; std::getline(lines, line);) {
-    unsigned long long id = 0;
-    unsigned major = 0;
-    unsigned minor = 0;
-    if (std::sscanf(line.c_str(), "%llu %*u %u:%u", &id, &major, &minor) == 3 && id == mount)
-      return major << kKernelMinorBits | minor;
-  }
-  return 0;
-}
-
 // Whether the name that was opened is the one that the socket is bound to.
 bool is_name_of(int name, const std::optional<unix_diag_vfs>& bound) {
   struct stat facts{};
-  return bound && ::fstat(name, &facts) == 0 && S_ISSOCK(facts.st_mode) &&
-         static_cast<std::uint32_t>(facts.st_ino) == bound->udiag_vfs_ino &&
-         file_system_of(name) == bound->udiag_vfs_dev;
+  if (!bound || ::fstat(name, &facts) != 0 || !S_ISSOCK(facts.st_mode) ||
+      static_cast<std::uint32_t>(facts.st_ino) != bound->udiag_vfs_ino)
+    return false;
+  // Not by stat(2), which answers others where a file system has several devices (btrfs).
+  const std::optional<Mount> mount = mount_of(name);
+  return mount && mount->device == bound->udiag_vfs_dev;
 }
 
 // The parts of a name: the directory, and what lies in it.
