@@ -159,7 +159,7 @@ class Kept:
         return self.command("check", self.directory)
 
     def process(self):
-        """The program's number: the supervisor's only child."""
+        """The program's number: the supervisor's only child that it traces."""
         path = f"/proc/{self.supervisor.pid}/task/{self.supervisor.pid}/children"
 
         def child():
@@ -167,6 +167,13 @@ class Kept:
                 raise AssertionError(f"the supervisor ended: {self.said()}")
             with open(path) as file:
                 numbers = file.read().split()
-            return int(numbers[0]) if numbers else None
+            return next((int(number) for number in numbers if is_traced(number)), None)
+
+        def is_traced(number):
+            try:
+                with open(f"/proc/{number}/status") as file:
+                    return f"TracerPid:\t{self.supervisor.pid}\n" in file.read()
+            except OSError:
+                return False  # one that tries something, and has ended
 
         return wait_for(child, "the program's process")

@@ -28,6 +28,7 @@
 #include "wsp/process/event_counter.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/interface_name.h"
+#include "wsp/process/mount.h"
 #include "wsp/process/multicast.h"
 #include "wsp/process/network.h"
 #include "wsp/process/object_owner.h"
@@ -346,7 +347,8 @@ Status capture_nameless(Process& process, const Ways& ways, const Looked& looked
 }
 
 // Under its name, and to be opened again.
-Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedProcess& program) {
+Status capture_file(const Looked& looked, MountTable& mounts, SavedDescriptor& saved,
+                    const SavedProcess& program) {
   const FileProof& proof = looked.proof;
   DescriptorFacts& facts = saved.facts;
   facts.kind = static_cast<std::uint32_t>(DescriptorKind::file);
@@ -368,12 +370,16 @@ Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedPro
     return cannot_keep(facts.number, fmt::format("the file {} cannot be reached by its name: {}",
                                                  looked.name, std::strerror(error_number)));
   }
+  if (!S_ISCHR(proof.type) && !S_ISBLK(proof.type)) {
+    const auto mount = mounts.find(number_of(field_of(looked.information, "mnt_id")));
+    // Of one in another namespace nothing tells.
+    facts.times[1] = mount ? mount->restrictions : 0;
+  }
   // Where it has no birth time, or is a device, it will have to be opened with the program's
   // rights.
   if ((proof.birth_time_ns != 0 && !S_ISBLK(proof.type)) || S_ISCHR(proof.type)) return {};
-  const Result<Descriptor> opened =
-      open_found(found.value(), looked.name, proof,
-                 static_cast<int>(facts.flags & (O_ACCMODE | O_PATH)), program, true);
+  const Result<Descriptor> opened = open_file(
+      looked.name, proof, static_cast<int>(facts.flags & (O_ACCMODE | O_PATH)), program, true);
   if (opened.ok()) return {};
   return cannot_keep(facts.number, opened.status().text());
 }
@@ -404,7 +410,7 @@ std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& f
 }
 
 Status capture_one(Process& process, const Ways& ways, int number, SocketReaders& readers,
-                   SavedDescriptor& saved, const SavedProcess& program) {
+                   MountTable& mounts, SavedDescriptor& saved, const SavedProcess& program) {
   const pid_t leader = process.leader();
   const int handle = ways.handle.get();
   DescriptorFacts& facts = saved.facts;
@@ -427,7 +433,7 @@ Status capture_one(Process& process, const Ways& ways, int number, SocketReaders
                                    ", the name of a UNIX socket (O_PATH), which its server makes "
                                    "anew after a failure; let the program close it");
   }
-  if (is_name) return capture_file(looked, saved, program);
+  if (is_name) return capture_file(looked, mounts, saved, program);
   if (const std::optional<int> stream = stream_of_ours(looked, facts)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
     facts.standard = *stream;
@@ -451,7 +457,7 @@ Status capture_one(Process& process, const Ways& ways, int number, SocketReaders
   if (looked.name.starts_with("anon_inode:")) return capture_nameless(process, ways, looked, saved);
   if (S_ISCHR(looked.proof.type) && !is_known_device(looked.name))
     return cannot_keep(number, "the device " + looked.name);
-  return capture_file(looked, saved, program);
+  return capture_file(looked, mounts, saved, program);
 }
 
 // Both ends tell what waits in a pipe, but for one that could not be read.
@@ -509,6 +515,7 @@ Status capture_descriptors(Process& process, bool gives_way, SavedProcess& into)
   const Result<Ways> ways = open_ways(leader);
   if (!ways.ok()) return ways.status();
   SocketReaders readers;
+  MountTable mounts(leader);
   OpenFiles files(leader);
   const std::vector<int> numbers = numbers_in(fmt::format("/proc/{}/fd", leader));
   std::size_t bytes = 0;
@@ -516,7 +523,7 @@ Status capture_descriptors(Process& process, bool gives_way, SavedProcess& into)
     if (number == process.calls().descriptor()) continue;
     if (gives_way) PAWL_TRY(process.give_way());
     SavedDescriptor& saved = into.descriptors.emplace_back();
-    PAWL_TRY(capture_one(process, ways.value(), number, readers, saved, into));
+    PAWL_TRY(capture_one(process, ways.value(), number, readers, mounts, saved, into));
     PAWL_TRY(find_same(files, saved));
     // Not first when all are read, of which the program may have any number.
     bytes += record_bytes(saved);

@@ -86,10 +86,12 @@ bool is_of_this_machine(const sockaddr& address) {
 }
 
 // The address from which its peer is reached, with the port that it had.
-Result<sockaddr_storage> source_of(const SavedDescriptor& saved) {
+Result<sockaddr_storage> source_of(const SavedDescriptor& saved, const SavedProcess& program) {
   const DescriptorFacts& facts = saved.facts;
-  const Descriptor probe(::socket(facts.domain, facts.type | SOCK_CLOEXEC, facts.protocol));
-  if (!probe.valid()) return FailedCall{errno, "a socket"};
+  const Result<Descriptor> made =
+      make_owned_socket(program, facts, facts.domain, facts.type, facts.protocol);
+  if (!made.ok()) return made.status();
+  const Descriptor& probe = made.value();
   PAWL_TRY(give_socket_options(saved, probe.get()));
   sockaddr_storage peer = facts.peer;
   PAWL_TRY(find_interface(peer));
@@ -104,7 +106,7 @@ Result<sockaddr_storage> source_of(const SavedDescriptor& saved) {
   return source;
 }
 
-Status bind_again(const SavedDescriptor& saved, int socket) {
+Status bind_again(const SavedDescriptor& saved, const SavedProcess& program, int socket) {
   const DescriptorFacts& facts = saved.facts;
   if (!has_address(facts)) return {};
   sockaddr_storage address = facts.address;
@@ -118,7 +120,7 @@ Status bind_again(const SavedDescriptor& saved, int socket) {
   }
   // The kernel chose it by the way to the peer, or the program did, which nothing tells.
   if (errno == EADDRNOTAVAIL && facts.peer_bytes != 0) {
-    const Result<sockaddr_storage> source = source_of(saved);
+    const Result<sockaddr_storage> source = source_of(saved, program);
     if (!source.ok()) return source.status();
     address = source.value();
     if (bind_to(socket, address, facts.address_bytes)) return {};
@@ -128,19 +130,20 @@ Status bind_again(const SavedDescriptor& saved, int socket) {
 }
 
 // With SO_REUSEADDR, which has a stream share its address until give_reuse().
-Result<Descriptor> make_unbound(const SavedDescriptor& saved) {
+Result<Descriptor> make_unbound(const SavedDescriptor& saved, const SavedProcess& program) {
   const DescriptorFacts& facts = saved.facts;
   const int non_blocking = static_cast<int>(facts.flags & O_NONBLOCK);
-  Descriptor made(::socket(facts.domain, facts.type | non_blocking | SOCK_CLOEXEC, facts.protocol));
-  if (!made.valid()) return FailedCall{errno, "a socket"};
-  PAWL_TRY(give_socket_options(saved, made.get()));
+  Result<Descriptor> made =
+      make_owned_socket(program, facts, facts.domain, facts.type | non_blocking, facts.protocol);
+  if (!made.ok()) return made;
+  const int socket = made.value().get();
+  PAWL_TRY(give_socket_options(saved, socket));
   // Before it is bound: a port is shared with sockets of the same user.
-  PAWL_TRY(give_owner(facts, made.get()));
+  PAWL_TRY(give_owner(program, facts, socket));
   // What was left of the program's connections must not keep the address from it.  Of datagrams
   // nothing is left, and whoever else binds the address would get them.
   const int on = 1;
-  if (facts.type == SOCK_STREAM)
-    ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (facts.type == SOCK_STREAM) ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   return made;
 }
 
@@ -158,24 +161,24 @@ std::string with_advice(const std::string& what, int error_number, const Descrip
          connection;
 }
 
-Result<Descriptor> make_internet_socket(const SavedDescriptor& saved) {
-  Result<Descriptor> made = make_unbound(saved);
-  if (made.ok()) PAWL_TRY(bind_again(saved, made.value().get()));
+Result<Descriptor> make_internet_socket(const SavedDescriptor& saved, const SavedProcess& program) {
+  Result<Descriptor> made = make_unbound(saved, program);
+  if (made.ok()) PAWL_TRY(bind_again(saved, program, made.value().get()));
   return made;
 }
 
-Status check_bound_socket(const SavedDescriptor& saved) {
-  return is_internet_stream(saved.facts) ? make_internet_socket(saved).status()
-                                         : make_unbound(saved).status();
+Status check_bound_socket(const SavedDescriptor& saved, const SavedProcess& program) {
+  return is_internet_stream(saved.facts) ? make_internet_socket(saved, program).status()
+                                         : make_unbound(saved, program).status();
 }
 
-Status check_unshared_address(const SavedDescriptor& saved) {
+Status check_unshared_address(const SavedDescriptor& saved, const SavedProcess& program) {
   if (!is_internet_stream(saved.facts)) return {};
-  const Result<Descriptor> made = make_unbound(saved);
+  const Result<Descriptor> made = make_unbound(saved, program);
   if (!made.ok()) return made.status();
   const int off = 0;
   ::setsockopt(made.value().get(), SOL_SOCKET, SO_REUSEPORT, &off, sizeof(off));
-  Status bound = bind_again(saved, made.value().get());
+  Status bound = bind_again(saved, program, made.value().get());
   if (bound.error_number() != EADDRINUSE) return bound;
   return Status::failure(EADDRINUSE,
                          "another program shares its address (SO_REUSEPORT), and would get some of "

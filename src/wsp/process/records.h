@@ -168,8 +168,8 @@ struct DescriptorFacts {
                            // socket its type and mode, 0 where it has none
   std::int32_t standard;   // inherited: 0, 1 or 2
   std::int32_t clock;      // timer
-  std::uint64_t times[2];  // timer: what is left, or such a deadline, and interval; file: birth, 0
-                           // (ns); such a name: user, group
+  std::uint64_t times[2];  // timer: what is left, or such a deadline, and interval (ns); file:
+                           // birth (ns), mount.h; such a name: user, group
   std::int32_t domain;     // socket
   std::int32_t type;       // of a socket; of a file, as in S_IFMT; of an eventfd: a semaphore?; of
                            // a timerfd the flags with which it was set

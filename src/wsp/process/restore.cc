@@ -37,6 +37,7 @@
 #include "wsp/process/maps.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
+#include "wsp/process/program_rights.h"
 #include "wsp/process/rebuild_descriptors.h"
 #include "wsp/process/records.h"
 #include "wsp/process/refusals.h"
@@ -84,10 +85,7 @@ std::map<std::string, NumberedFile> number_files(const SavedProcess& saved, Spar
 
 Result<Descriptor> open_mapped(const std::string& name, const FileProof& had,
                                const SavedProcess& saved) {
-  const bool same_boot = is_of_this_boot(saved.system);
-  const Result<Descriptor> found = find_file(name, had, same_boot);
-  if (!found.ok()) return found.status();
-  return open_found(found.value(), name, had, O_RDONLY, saved, same_boot);
+  return open_file(name, had, O_RDONLY, saved, is_of_this_boot(saved.system));
 }
 
 Status check_files(const SavedProcess& saved) {
@@ -123,11 +121,11 @@ Status check_descriptor(const SavedDescriptor& descriptor, const SavedProcess& s
       return open_again(descriptor, saved).status();
     case DescriptorKind::listening:
     case DescriptorKind::bound:
-      PAWL_TRY(check_bound_socket(descriptor));
+      PAWL_TRY(check_bound_socket(descriptor, saved));
       return check_socket_name(descriptor.facts, saved);
     case DescriptorKind::reset:
     case DescriptorKind::pipe:
-      return check_owner(descriptor.facts);
+      return check_owner(saved, descriptor.facts);
     case DescriptorKind::timer:
       return check_timer(descriptor.facts);
     default:
@@ -154,10 +152,10 @@ Status check_descriptors(const SavedProcess& saved) {
 }
 
 Status check_unshared(const SavedProcess& saved) {
-  return check_each(saved, "would not be the program's alone", [](const SavedDescriptor& one) {
+  return check_each(saved, "would not be the program's alone", [&](const SavedDescriptor& one) {
     const auto kind = static_cast<DescriptorKind>(one.facts.kind);
     const bool is_socket = kind == DescriptorKind::listening || kind == DescriptorKind::bound;
-    return is_socket ? check_unshared_address(one) : Status{};
+    return is_socket ? check_unshared_address(one, saved) : Status{};
   });
 }
 
@@ -211,6 +209,7 @@ class Become {
     sigset_t all;
     ::sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
+    ProgramRights::take_whole_ones();
     const ProcessFacts& facts = saved_.process;
     if (facts.session == facts.process) {
       ::setsid();
