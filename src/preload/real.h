@@ -72,9 +72,11 @@ extern std::atomic<bool> real_calls_found;
 void find_real_calls();
 }  // namespace detail
 
-// libc's dlsym(), which the face takes over too: how the others are found.
+// libc's dlsym() and dlvsym(), which the face takes over too: how the others are found.
 using FindSymbol = void* (*)(void* handle, const char* name) noexcept;
+using FindVersion = void* (*)(void* handle, const char* name, const char* version) noexcept;
 FindSymbol real_dlsym();
+FindVersion real_dlvsym();
 
 inline const RealCalls& real() {
   if (!detail::real_calls_found.load(std::memory_order_acquire)) detail::find_real_calls();

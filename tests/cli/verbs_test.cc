@@ -308,6 +308,16 @@ TEST(Doctor, ExaminesADirectory) {
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
+TEST(Doctor, DidNotSayWhoseErrorALinkToItselfWas) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path loop = directory.path() / "loop";
+  std::filesystem::create_symlink(loop, loop);
+  const Answer answer = pawl({"doctor", loop.string()});
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_TRUE(answer.err.starts_with("pawl doctor: ")) << answer.err;
+  EXPECT_TRUE(contains(answer.err, "Too many levels of symbolic links")) << answer.err;
+}
+
 TEST(Doctor, CallsMemoryUnsafe) {
   const Answer answer = pawl({"doctor", "--json", "/dev/shm"});
   const json parsed = json::parse(answer.out, nullptr, false);
