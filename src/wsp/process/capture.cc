@@ -381,7 +381,10 @@ Status capture_process(Process& process, SavedProcess& saved) {
   if (status.empty() || stat.size() < kStatFieldsMin) return gone();
   const auto field = [&](std::size_t number) { return stat[number - 3]; };  // as proc(5) counts
   facts.group = static_cast<std::int32_t>(field(5));
-  facts.session = static_cast<std::int32_t>(field(6));
+  // A terminal controls one session at most.
+  const std::vector<std::uint64_t> ours = stat_fields(::getpid());
+  const bool is_of_our_session = ours.size() >= kStatFieldsMin && field(6) == ours[6 - 3];
+  facts.has_terminal = is_of_our_session && field(7) != 0 ? 1 : 0;
   facts.start_code = field(26);
   facts.end_code = field(27);
   facts.start_stack = field(28);

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,6 +45,7 @@ namespace {
 
 constexpr int kTcpClosed = 7;  // TCP_CLOSE, as the kernel counts
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+constexpr std::uint64_t kOwnTerminal = 5U << 8;  // /dev/tty, as makedev(3) has 5 and 0
 
 Status cannot_keep(int number, const std::string& what) {
   const std::string remedy =
@@ -381,18 +383,23 @@ Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedPro
 // The standard stream of the supervisor's own that the descriptor is, for the program inherited it:
 // a terminal, pipe or socket that leads elsewhere behind a restore, to that of whoever restores it.
 // What the program made so itself is its own.
-std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& facts) {
+std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& facts,
+                                  const SavedProcess& program) {
   const FileProof& proof = looked.proof;
   const bool leads_elsewhere = S_ISSOCK(proof.type) || S_ISFIFO(proof.type) ||
                                (S_ISCHR(proof.type) && !is_known_device(looked.name));
   if (!leads_elsewhere) return std::nullopt;
   constexpr std::array kInputFirst{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
   constexpr std::array kOutputFirst{STDOUT_FILENO, STDERR_FILENO, STDIN_FILENO};
+  // By the name that the controlling terminal has for everybody.
+  const bool is_terminal = program.process.has_terminal != 0 && proof.device_number == kOwnTerminal;
   std::optional<int> found;
   for (const int stream : (facts.flags & O_ACCMODE) == O_WRONLY ? kOutputFirst : kInputFirst) {
     struct stat ours{};
-    if (::fstat(stream, &ours) != 0 || ours.st_ino != proof.inode || ours.st_dev != proof.device)
-      continue;
+    if (::fstat(stream, &ours) != 0) continue;
+    const bool is_it = is_terminal ? ::tcgetsid(stream) >= 0
+                                   : ours.st_ino == proof.inode && ours.st_dev == proof.device;
+    if (!is_it) continue;
     const unsigned mode = static_cast<unsigned>(::fcntl(stream, F_GETFL)) & O_ACCMODE;
     // A terminal that it has opened itself, only to read (less(1)) or to write, is ours all the
     // same.
@@ -428,7 +435,7 @@ Status capture_one(Process& process, const Ways& ways, int number, SocketReaders
                                    "anew after a failure; let the program close it");
   }
   if (is_name) return capture_file(looked, saved, program);
-  if (const std::optional<int> stream = stream_of_ours(looked, facts)) {
+  if (const std::optional<int> stream = stream_of_ours(looked, facts, program)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
     facts.standard = *stream;
     return {};

@@ -20,6 +20,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <set>
 #include <span>
@@ -60,6 +61,12 @@ constexpr std::uint64_t kSetWriteExecute = 65;  // PR_SET_MDWE, which Debian 12 
 constexpr std::uint64_t kUnregister = 1;        // RSEQ_FLAG_UNREGISTER
 constexpr std::size_t kErrorBytesMax = 4096;
 constexpr std::chrono::seconds kCheckedDirectoryMax{60};  // a server may have to wake up
+
+bool is_of_our_user(const ProcessFacts& facts) {
+  return ::getuid() == ::geteuid() &&
+         std::all_of(std::begin(facts.user), std::end(facts.user),
+                     [](std::uint32_t user) { return user == ::geteuid(); });
+}
 
 // As clone3(2) takes it.
 struct CloneArguments {
@@ -212,8 +219,9 @@ class Become {
     ::sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
     const ProcessFacts& facts = saved_.process;
-    if (facts.session == facts.process) {
-      ::setsid();
+    // Else it would read what is typed into the terminal of who restores it, and type there itself.
+    if (facts.has_terminal == 0 || !is_of_our_user(facts)) {
+      if (::setsid() < 0) return FailedCall{errno, "cannot begin a session"};
     } else if (facts.group == facts.process) {
       ::setpgid(0, 0);
     }
