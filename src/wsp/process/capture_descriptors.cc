@@ -34,6 +34,7 @@
 #include "wsp/process/object_owner.h"
 #include "wsp/process/open_files.h"
 #include "wsp/process/proc.h"
+#include "wsp/process/shared_ports.h"
 #include "wsp/process/signed_sockets.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/socket_options.h"
@@ -530,7 +531,7 @@ Status capture_descriptors(Process& process, bool gives_way, SavedProcess& into)
     if (bytes > kImageBytes) return too_many(into.descriptors.size() - 1, numbers.size() - 1);
   }
   share_what_waits(into.descriptors);
-  return {};
+  return SharedPorts(into).check();
 }
 
 }  // namespace pawl::wsp

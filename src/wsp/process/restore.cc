@@ -42,6 +42,7 @@
 #include "wsp/process/records.h"
 #include "wsp/process/refusals.h"
 #include "wsp/process/restore_rights.h"
+#include "wsp/process/shared_ports.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/spare_numbers.h"
 #include "wsp/process/time_space.h"
@@ -715,6 +716,7 @@ Result<SavedProcess> read_restorable(const KeptMemory& memory) {
 Status check_restorable(const KeptMemory& memory) {
   const auto saved = read_restorable(memory);
   if (!saved.ok()) return saved.status();
+  PAWL_TRY(SharedPorts(saved.value()).try_all());
   PAWL_TRY(check_unshared(saved.value()));
   PAWL_TRY(check_restore_rights(memory.directory().path()));
   PAWL_TRY(check_pipes(saved.value()));
