@@ -30,7 +30,7 @@ def rehearse(kept):
 def slowed(kept, call, how, words):
     """A `pawl wsp` whose calls are delayed, or fail."""
     log = os.path.join(kept.top, "calls")
-    return subprocess.Popen(["strace", "-f", "-qq", "-o", log, "-e", f"trace={call}", "-e", f"inject={call}:{how}",
+    return subprocess.Popen(["strace", "-qq", "-o", log, "-e", f"trace={call}", "-e", f"inject={call}:{how}",
                              kept.pawl, "wsp", *words], stderr=kept.errors)
 
 

@@ -1,90 +1,31 @@
 #include "wsp/process/given_rights.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/capability.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
-#include <csignal>
 #include <cstdint>
-#include <cstring>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "medium/descriptor.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/restore_rights.h"
+#include "wsp/process/try_in_child.h"
 
 namespace pawl::wsp {
 
 namespace {
 
 constexpr std::size_t kCredentialBytesMax = 256;  // of the list, besides the groups
-constexpr std::size_t kErrorBytesMax = 4096;
 
 std::string limit_text(std::uint64_t value) {
   return value == RLIM_INFINITY ? "unlimited" : std::to_string(value);
-}
-
-// What the child tells, as far as it does in time: with the program's users, others may stop it.
-std::string read_to_end(int pipe) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(kCallsSecondsMax);
-  std::string text(kErrorBytesMax, 0);
-  std::size_t length = 0;
-  while (length < text.size()) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        until - std::chrono::steady_clock::now());
-    pollfd told{pipe, POLLIN, 0};
-    if (left.count() <= 0 || ::poll(&told, 1, static_cast<int>(left.count())) < 1) break;
-    const ssize_t got = ::read(pipe, text.data() + length, text.size() - length);
-    if (got <= 0) break;
-    length += static_cast<std::size_t>(got);
-  }
-  text.resize(length);
-  return text;
-}
-
-// Does it in a child, which ends, and tells how that went.
-template <class Work>
-Status try_in_child(Work work) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return FailedCall{errno, "cannot make a pipe"};
-  const Descriptor reading(ends[0]);
-  Descriptor writing(ends[1]);
-  const pid_t child = ::fork();
-  if (child < 0) return FailedCall{errno, "cannot make a process to try that"};
-  if (child == 0) {
-    const Status done = work();
-    const int error_number = done.error_number();
-    const std::string text = done.ok() ? std::string() : done.text();
-    const bool is_told =
-        ::write(writing.get(), &error_number, sizeof(error_number)) == sizeof(error_number) &&
-        ::write(writing.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    ::_exit(is_told ? 0 : 1);
-  }
-  writing.reset(-1);
-  const std::string told = read_to_end(reading.get());
-  // Until it is waited for, the number is its own.
-  ::kill(child, SIGKILL);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  int error_number = 0;
-  if (told.size() < sizeof(error_number))
-    return Status::failure(ECANCELED, "the process that tried the program's rights was stopped");
-  std::memcpy(&error_number, told.data(), sizeof(error_number));
-  if (error_number == 0) return {};
-  return Status::failure(error_number, told.substr(sizeof(error_number)));
 }
 
 }  // namespace
