@@ -113,11 +113,38 @@ def a_check_said_yes_where_a_mapped_file_may_not_be_executed(pawl):
             subprocess.run(["umount", "-l", place], check=True)
 
 
+EXECUTES = """
+import mmap
+def executes():
+    try: return bool(mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC))
+    except OSError as error: return error.errno
+memory = executes()
+"""
+
+
+def nobody_said_that_no_memory_may_be_executed_in_the_directory(pawl):
+    with Kept(pawl) as kept:
+        directory, place = kept.directory, os.path.join(kept.top, "no-programs")
+        if "KEPT_OWN_NUMBERS" not in os.environ or not mounted(place, "-o", "noexec"):
+            print("skipped: nothing can be mounted here")
+            return
+        try:
+            kept.directory = os.path.join(place, "kept")
+            starts(kept, EXECUTES, **SILENT)
+            assert "is mounted noexec" in kept.said(), kept.said()
+            kept.supervisor.kill()
+            kept.supervisor.wait()
+        finally:
+            subprocess.run(["umount", "-l", place], check=True)
+        kept.directory = directory
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
     a_check_said_yes_where_tracing_is_refused(pawl)
     a_check_said_yes_where_a_mapped_file_may_not_be_executed(pawl)
+    nobody_said_that_no_memory_may_be_executed_in_the_directory(pawl)
     a_check_said_yes_and_the_restorers_limits_were_less(pawl)
 
 

@@ -20,6 +20,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -348,6 +349,13 @@ Status capture_nameless(Process& process, const Ways& ways, const Looked& looked
   return {};
 }
 
+// One of the kernel's, of /proc/pressure or of a control group.
+bool is_pressure_file(const std::string& name, const FileProof& proof) {
+  const std::filesystem::path path(name);
+  return proof.birth_time_ns == 0 &&
+         (path.parent_path().filename() == "pressure" || path.extension() == ".pressure");
+}
+
 // Under its name, and to be opened again.
 Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedProcess& program) {
   const FileProof& proof = looked.proof;
@@ -362,6 +370,12 @@ Status capture_file(const Looked& looked, SavedDescriptor& saved, const SavedPro
     return cannot_keep(facts.number, looked.name +
                                          ", the file of a process; let the program close "
                                          "it, and open it each time that it reads it");
+  }
+  if (is_pressure_file(looked.name, proof) && (facts.flags & O_ACCMODE) != O_RDONLY) {
+    return cannot_keep(facts.number,
+                       looked.name +
+                           ", open for writing: the kernel does not tell the trigger that "
+                           "was written there (PSI); let the program close it");
   }
   const Result<Descriptor> found = find_file(looked.name, proof, true);
   if (!found.ok()) {

@@ -69,6 +69,9 @@ class KeptMemory {
   Status reserve(std::uint64_t address, std::uint64_t bytes) const;
   // Of that range, the room that holds no bytes: those stay as they are.
   Status give_back_room(std::uint64_t address, std::uint64_t bytes) const;
+  // Of the file system: then no memory of the program's may be executed, as a compiler at run time
+  // makes it.
+  bool is_mounted_noexec() const;
   // No further page finds room.
   bool is_full() const;
   // From a file, as far as that reaches; zeros behind it.
