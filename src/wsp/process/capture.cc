@@ -466,12 +466,12 @@ Status capture_threads(Process& process, bool gives_way, SavedProcess& into) {
 
 void capture_scheduling(const Urgency& urgency, const OneProcessor& one_processor,
                         SavedProcess& into) {
-  const std::optional<cpu_set_t> own = one_processor.before(0);
+  const std::optional<cpu_set_t> all = OneProcessor::all();
   for (SavedThread& thread : into.threads) {
     const pid_t number = thread.facts.number;
     thread.facts.scheduling = urgency.before(number).value_or(Scheduling{});
     const std::optional<cpu_set_t> bound = one_processor.before(number);
-    if (!own || !bound || CPU_EQUAL(&*own, &*bound)) continue;
+    if (!all || !bound || CPU_EQUAL(&*all, &*bound)) continue;
     const auto bytes = std::as_bytes(std::span(&*bound, 1));
     thread.processors.assign(bytes.begin(), bytes.end());
   }

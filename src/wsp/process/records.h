@@ -230,7 +230,7 @@ struct SavedThread {
   ThreadFacts facts{};
   std::vector<std::byte> vectors;
   std::vector<siginfo_t> pending;
-  std::vector<std::byte> processors;  // a cpu_set_t; empty when they are the supervisor's
+  std::vector<std::byte> processors;  // a cpu_set_t; empty when it may have all
 };
 
 struct SavedMapping {
