@@ -350,6 +350,11 @@ Status KeptMemory::give_back_room(std::uint64_t address, std::uint64_t bytes) co
   return {};
 }
 
+void KeptMemory::give_up_lock() const {
+  ::flock(image_file_.get(), LOCK_UN);
+  ::flock(lock_.get(), LOCK_UN);
+}
+
 bool KeptMemory::is_mounted_noexec() const {
   struct statvfs system{};
   return ::fstatvfs(memory_.get(), &system) == 0 && (system.f_flag & ST_NOEXEC) != 0;

@@ -82,6 +82,8 @@ class KeptMemory {
   // Whatever was stored into memory or image is durable on return.
   Status flush_memory() const;
   Status flush_image() const;
+  // Of what was saved, by whoever does nothing more with it: the next may restore it at once.
+  void give_up_lock() const;
 
   KeptMemory(KeptMemory&& other) noexcept;
   KeptMemory& operator=(KeptMemory&&) = delete;

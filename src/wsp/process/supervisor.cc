@@ -183,6 +183,8 @@ class Supervision {
       answer = {{"saved", saved.ok()}};
       if (!saved.ok()) answer["reason"] = saved.text();
       if (saved.ok()) answer["took_us"] = ending_.timing.total_us();
+      // Who hears that it was saved may restore it in the same moment.
+      if (saved.ok()) process_.memory().give_up_lock();
     } else if (command->starts_with("rehearse ")) {
       answer = rehearse(std::atoi(command->c_str() + 9));
     } else {
