@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -34,6 +36,7 @@
 #include "wsp/process/object_owner.h"
 #include "wsp/process/open_files.h"
 #include "wsp/process/proc.h"
+#include "wsp/process/shared_ports.h"
 #include "wsp/process/signed_sockets.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/socket_options.h"
@@ -45,6 +48,7 @@ namespace {
 
 constexpr int kTcpClosed = 7;  // TCP_CLOSE, as the kernel counts
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+constexpr std::uint64_t kOwnTerminal = 5U << 8;  // /dev/tty, as makedev(3) has 5 and 0
 
 Status cannot_keep(int number, const std::string& what) {
   const std::string remedy =
@@ -346,6 +350,13 @@ Status capture_nameless(Process& process, const Ways& ways, const Looked& looked
   return {};
 }
 
+// One of the kernel's, of /proc/pressure or of a control group.
+bool is_pressure_file(const std::string& name, const FileProof& proof) {
+  const std::filesystem::path path(name);
+  return proof.birth_time_ns == 0 &&
+         (path.parent_path().filename() == "pressure" || path.extension() == ".pressure");
+}
+
 // Under its name, and to be opened again.
 Status capture_file(const Looked& looked, MountTable& mounts, SavedDescriptor& saved,
                     const SavedProcess& program) {
@@ -361,6 +372,12 @@ Status capture_file(const Looked& looked, MountTable& mounts, SavedDescriptor& s
     return cannot_keep(facts.number, looked.name +
                                          ", the file of a process; let the program close "
                                          "it, and open it each time that it reads it");
+  }
+  if (is_pressure_file(looked.name, proof) && (facts.flags & O_ACCMODE) != O_RDONLY) {
+    return cannot_keep(facts.number,
+                       looked.name +
+                           ", open for writing: the kernel does not tell the trigger that "
+                           "was written there (PSI); let the program close it");
   }
   const Result<Descriptor> found = find_file(looked.name, proof, true);
   if (!found.ok()) {
@@ -387,18 +404,23 @@ Status capture_file(const Looked& looked, MountTable& mounts, SavedDescriptor& s
 // The standard stream of the supervisor's own that the descriptor is, for the program inherited it:
 // a terminal, pipe or socket that leads elsewhere behind a restore, to that of whoever restores it.
 // What the program made so itself is its own.
-std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& facts) {
+std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& facts,
+                                  const SavedProcess& program) {
   const FileProof& proof = looked.proof;
   const bool leads_elsewhere = S_ISSOCK(proof.type) || S_ISFIFO(proof.type) ||
                                (S_ISCHR(proof.type) && !is_known_device(looked.name));
   if (!leads_elsewhere) return std::nullopt;
   constexpr std::array kInputFirst{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
   constexpr std::array kOutputFirst{STDOUT_FILENO, STDERR_FILENO, STDIN_FILENO};
+  // By the name that the controlling terminal has for everybody.
+  const bool is_terminal = program.process.has_terminal != 0 && proof.device_number == kOwnTerminal;
   std::optional<int> found;
   for (const int stream : (facts.flags & O_ACCMODE) == O_WRONLY ? kOutputFirst : kInputFirst) {
     struct stat ours{};
-    if (::fstat(stream, &ours) != 0 || ours.st_ino != proof.inode || ours.st_dev != proof.device)
-      continue;
+    if (::fstat(stream, &ours) != 0) continue;
+    const bool is_it = is_terminal ? ::tcgetsid(stream) >= 0
+                                   : ours.st_ino == proof.inode && ours.st_dev == proof.device;
+    if (!is_it) continue;
     const unsigned mode = static_cast<unsigned>(::fcntl(stream, F_GETFL)) & O_ACCMODE;
     // A terminal that it has opened itself, only to read (less(1)) or to write, is ours all the
     // same.
@@ -434,7 +456,7 @@ Status capture_one(Process& process, const Ways& ways, int number, SocketReaders
                                    "anew after a failure; let the program close it");
   }
   if (is_name) return capture_file(looked, mounts, saved, program);
-  if (const std::optional<int> stream = stream_of_ours(looked, facts)) {
+  if (const std::optional<int> stream = stream_of_ours(looked, facts, program)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
     facts.standard = *stream;
     return {};
@@ -530,7 +552,7 @@ Status capture_descriptors(Process& process, bool gives_way, SavedProcess& into)
     if (bytes > kImageBytes) return too_many(into.descriptors.size() - 1, numbers.size() - 1);
   }
   share_what_waits(into.descriptors);
-  return {};
+  return SharedPorts(into).check();
 }
 
 }  // namespace pawl::wsp

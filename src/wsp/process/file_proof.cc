@@ -128,7 +128,7 @@ bool may_wait_for_lease() {
 Descriptor open_at_once(const std::string& link, int flags) {
   Descriptor opened;
   do {
-    opened.reset(::open(link.c_str(), flags | O_NONBLOCK | O_CLOEXEC));
+    opened.reset(::open(link.c_str(), flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   } while (!opened.valid() && errno == EWOULDBLOCK && may_wait_for_lease());
   const bool is_name = (flags & O_PATH) != 0;
   if (opened.valid() && !is_name && (flags & O_NONBLOCK) == 0)

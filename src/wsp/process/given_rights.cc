@@ -1,6 +1,5 @@
 #include "wsp/process/given_rights.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/capability.h>
 #include <sys/prctl.h>
@@ -13,12 +12,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "wsp/process/proc.h"
 #include "wsp/process/restore_rights.h"
-#include "wsp/process/tried_in_child.h"
+#include "wsp/process/try_in_child.h"
 
 namespace pawl::wsp {
 

@@ -6,11 +6,9 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <cstdint>
-#include <cstring>
-#include <utility>
 
 #include "wsp/process/interface_name.h"
+#include "wsp/process/internet_address.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/socket_options.h"
 
@@ -18,26 +16,15 @@ namespace pawl::wsp {
 
 namespace {
 
-// At the same place in both versions.
-bool has_port(const sockaddr_storage& address) {
-  return reinterpret_cast<const sockaddr_in&>(address).sin_port != 0;
-}
-
-bool is_any(const sockaddr_storage& address) {
-  if (address.ss_family != AF_INET6)
-    return reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr == htonl(INADDR_ANY);
-  return IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr) != 0;
-}
-
 // One with an address may have no port yet (IP_BIND_ADDRESS_NO_PORT).
 bool has_address(const DescriptorFacts& facts) {
-  return facts.address_bytes != 0 && (has_port(facts.address) || !is_any(facts.address));
+  return facts.address_bytes != 0 && (port_in(facts.address) != 0 || !is_any(facts.address));
 }
 
 // Where it had no port none is chosen, whatever became of that option since.
 bool bind_to(int socket, const sockaddr_storage& address, socklen_t bytes) {
   const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
-  if (has_port(address)) return ::bind(socket, generic, bytes) == 0;
+  if (port_in(address) != 0) return ::bind(socket, generic, bytes) == 0;
   const int on = 1;
   int before = 0;
   socklen_t before_bytes = sizeof(before);
@@ -55,31 +42,16 @@ bool is_internet_stream(const DescriptorFacts& facts) {
   return (facts.domain == AF_INET || facts.domain == AF_INET6) && facts.type == SOCK_STREAM;
 }
 
-// One of version 4 as a socket of version 6 has it; its interface behind it.
-std::pair<in6_addr, std::uint32_t> host_of(const sockaddr& address) {
-  in6_addr host{};
-  if (address.sa_family == AF_INET6) {
-    const auto& six = reinterpret_cast<const sockaddr_in6&>(address);
-    return {six.sin6_addr, six.sin6_scope_id};
-  }
-  host.s6_addr[10] = host.s6_addr[11] = 0xff;
-  std::memcpy(host.s6_addr + 12, &reinterpret_cast<const sockaddr_in&>(address).sin_addr,
-              sizeof(in_addr));
-  return {host, 0};
-}
-
 // Whether the machine has it, be it that it cannot be used yet.
 bool is_of_this_machine(const sockaddr& address) {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return true;
-  const auto [host, interface] = host_of(address);
   bool is_found = false;
   for (const ifaddrs* one = all; one != nullptr && !is_found; one = one->ifa_next) {
     if (one->ifa_addr == nullptr ||
         (one->ifa_addr->sa_family != AF_INET && one->ifa_addr->sa_family != AF_INET6))
       continue;
-    const auto [other, its_interface] = host_of(*one->ifa_addr);
-    is_found = std::memcmp(&host, &other, sizeof(host)) == 0 && interface == its_interface;
+    is_found = is_same_host(address, *one->ifa_addr);
   }
   ::freeifaddrs(all);
   return is_found;
@@ -161,14 +133,18 @@ std::string with_advice(const std::string& what, int error_number, const Descrip
          connection;
 }
 
-Result<Descriptor> make_internet_socket(const SavedDescriptor& saved, const SavedProcess& program) {
+Result<Descriptor> make_internet_socket(const SavedDescriptor& saved, const SavedProcess& program,
+                                        bool shares_port) {
   Result<Descriptor> made = make_unbound(saved, program);
-  if (made.ok()) PAWL_TRY(bind_again(saved, program, made.value().get()));
+  if (!made.ok()) return made;
+  const int on = 1;
+  if (shares_port) ::setsockopt(made.value().get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+  PAWL_TRY(bind_again(saved, program, made.value().get()));
   return made;
 }
 
 Status check_bound_socket(const SavedDescriptor& saved, const SavedProcess& program) {
-  return is_internet_stream(saved.facts) ? make_internet_socket(saved, program).status()
+  return is_internet_stream(saved.facts) ? make_internet_socket(saved, program, false).status()
                                          : make_unbound(saved, program).status();
 }
 

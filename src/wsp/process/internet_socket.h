@@ -11,7 +11,9 @@ namespace pawl::wsp {
 
 // With its options, its owner, and the address that it had, if any; it neither listens nor is
 // connected yet, and a stream shares its address (SO_REUSEADDR) until give_reuse().
-Result<Descriptor> make_internet_socket(const SavedDescriptor& saved, const SavedProcess& program);
+// `shares_port`: with others of the program's, as SharedPorts has it.
+Result<Descriptor> make_internet_socket(const SavedDescriptor& saved, const SavedProcess& program,
+                                        bool shares_port);
 
 // Whether a socket can be made with its options and its owner; and, of an Internet stream, whether
 // nobody else has its address.

@@ -29,6 +29,7 @@
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
+#include "wsp/process/shared_ports.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/socket_options.h"
 
@@ -70,6 +71,7 @@ class Rebuild {
   Rebuild(const SavedProcess& saved, SpareNumbers spare, const StandardStreams& standard)
       : saved_(saved),
         standard_(standard),
+        ports_(saved),
         reading_(spare.next_closed()),
         writing_(spare.next_closed()),
         ended_(saved) {
@@ -303,7 +305,7 @@ class Rebuild {
   Status make_socket(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
     if (facts.domain == AF_UNIX) return make_unix_socket(descriptor);
-    Result<Descriptor> made = make_internet_socket(descriptor, saved_);
+    Result<Descriptor> made = ports_.make(descriptor);
     if (!made.ok()) return cannot_open(facts, made.status());
     PAWL_TRY(put(descriptor, made.value().release(), "a socket"));
     // At once: until then it hears from everybody.
@@ -333,7 +335,8 @@ class Rebuild {
     for (const SavedDescriptor& descriptor : saved_.descriptors) {
       if (descriptor.facts.same_as >= 0) continue;
       for (const SocketOption& option : descriptor.options) {
-        if (option.name == SO_REUSEADDR && option.level == SOL_SOCKET)
+        const bool is_reuse = option.name == SO_REUSEADDR || option.name == SO_REUSEPORT;
+        if (is_reuse && option.level == SOL_SOCKET)
           ::setsockopt(descriptor.facts.number, option.level, option.name, option.value,
                        option.bytes);
       }
@@ -414,6 +417,7 @@ class Rebuild {
 
   const SavedProcess& saved_;
   StandardStreams standard_;
+  SharedPorts ports_;
   // Where the ends of a pipe are until those of the program are made.
   int reading_;
   int writing_;

@@ -66,7 +66,7 @@ struct DirectoryFacts {
 struct ProcessFacts {
   std::int32_t process;
   std::int32_t group;
-  std::int32_t session;
+  std::int32_t has_terminal;  // its controlling terminal is the supervisor's
   std::int32_t memory_descriptor;
   std::uint32_t user[4];  // real, effective, saved, file system
   std::uint32_t group_ids[4];
@@ -230,7 +230,7 @@ struct SavedThread {
   ThreadFacts facts{};
   std::vector<std::byte> vectors;
   std::vector<siginfo_t> pending;
-  std::vector<std::byte> processors;  // a cpu_set_t; empty when they are the supervisor's
+  std::vector<std::byte> processors;  // a cpu_set_t; empty when it may have all
 };
 
 struct SavedMapping {

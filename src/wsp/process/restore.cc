@@ -20,6 +20,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <set>
 #include <span>
@@ -41,7 +42,9 @@
 #include "wsp/process/rebuild_descriptors.h"
 #include "wsp/process/records.h"
 #include "wsp/process/refusals.h"
+#include "wsp/process/restore_means.h"
 #include "wsp/process/restore_rights.h"
+#include "wsp/process/shared_ports.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/spare_numbers.h"
 #include "wsp/process/time_space.h"
@@ -61,6 +64,12 @@ constexpr std::uint64_t kSetWriteExecute = 65;  // PR_SET_MDWE, which Debian 12 
 constexpr std::uint64_t kUnregister = 1;        // RSEQ_FLAG_UNREGISTER
 constexpr std::size_t kErrorBytesMax = 4096;
 constexpr std::chrono::seconds kCheckedDirectoryMax{60};  // a server may have to wake up
+
+bool is_of_our_user(const ProcessFacts& facts) {
+  return ::getuid() == ::geteuid() &&
+         std::all_of(std::begin(facts.user), std::end(facts.user),
+                     [](std::uint32_t user) { return user == ::geteuid(); });
+}
 
 // As clone3(2) takes it.
 struct CloneArguments {
@@ -88,7 +97,33 @@ Result<Descriptor> open_mapped(const std::string& name, const FileProof& had,
   return open_file(name, had, O_RDONLY, saved, is_of_this_boot(saved.system));
 }
 
-Status check_files(const SavedProcess& saved) {
+// Whether its file system lets it be executed, say.
+Status check_mappable(int file, const std::string& name, int protection) {
+  void* const place = ::mmap(nullptr, kPageBytes, protection, MAP_PRIVATE, file, 0);
+  if (place == MAP_FAILED) {
+    return FailedCall{errno, fmt::format("{} cannot be mapped as the program had it{}", name,
+                                         errno == EPERM ? "; its file system is mounted noexec: "
+                                                          "mount -o remount,exec"
+                                                        : "")};
+  }
+  ::munmap(place, kPageBytes);
+  return {};
+}
+
+// All of a file's together; what is written to is in the memory file.
+std::map<std::string, int> protections_of_files(const SavedProcess& saved,
+                                                const std::string& name_of_memory) {
+  std::map<std::string, int> found;
+  for (const SavedMapping& mapping : saved.mappings)
+    found[mapping.facts.is_memory != 0 ? name_of_memory : mapping.name] |=
+        mapping.facts.protection & (PROT_READ | PROT_EXEC);
+  return found;
+}
+
+Status check_files(const SavedProcess& saved, const KeptMemory& memory) {
+  const std::string name_of_memory = memory.directory().path_of("memory");
+  std::map<std::string, int> protections = protections_of_files(saved, name_of_memory);
+  PAWL_TRY(check_mappable(memory.memory(), name_of_memory, protections[name_of_memory]));
   std::set<std::string> checked;
   for (const SavedMapping& mapping : saved.mappings) {
     if (mapping.facts.is_memory != 0 || !checked.insert(mapping.name).second) continue;
@@ -105,6 +140,7 @@ Status check_files(const SavedProcess& saved) {
                              mapping.name +
                                  " is another file than the program had mapped: it was changed or "
                                  "replaced since; start the program anew");
+    PAWL_TRY(check_mappable(found.value().get(), mapping.name, protections[mapping.name]));
   }
   return {};
 }
@@ -211,13 +247,15 @@ class Become {
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
     ProgramRights::take_whole_ones();
     const ProcessFacts& facts = saved_.process;
-    if (facts.session == facts.process) {
-      ::setsid();
+    // Else it would read what is typed into the terminal of who restores it, and type there itself.
+    if (facts.has_terminal == 0 || !is_of_our_user(facts)) {
+      if (::setsid() < 0) return FailedCall{errno, "cannot begin a session"};
     } else if (facts.group == facts.process) {
       ::setpgid(0, 0);
     }
     PAWL_TRY(go_to_directory(saved_));
     ::umask(facts.creation_mask);
+    raise_limits(saved_);
     PAWL_TRY(raise_limit());
     // Out of the way of the program's numbers, and of those of the mapped files.
     close_all_but({STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, told_, memory_.memory()});
@@ -693,7 +731,7 @@ Result<SavedProcess> read_restorable(const KeptMemory& memory) {
   if (!saved.ok()) return saved;
   PAWL_TRY(check_system(saved.value()));
   PAWL_TRY(check_directory(saved.value(), kCheckedDirectoryMax));
-  PAWL_TRY(check_files(saved.value()));
+  PAWL_TRY(check_files(saved.value(), memory));
   PAWL_TRY(check_descriptors(saved.value()));
   PAWL_TRY(check_watched_streams(saved.value()));
   PAWL_TRY(check_descriptor_limit(saved.value()));
@@ -706,8 +744,10 @@ Result<SavedProcess> read_restorable(const KeptMemory& memory) {
 Status check_restorable(const KeptMemory& memory) {
   const auto saved = read_restorable(memory);
   if (!saved.ok()) return saved.status();
+  PAWL_TRY(SharedPorts(saved.value()).try_all());
   PAWL_TRY(check_unshared(saved.value()));
   PAWL_TRY(check_restore_rights(memory.directory().path()));
+  PAWL_TRY(check_means(saved.value()));
   PAWL_TRY(check_pipes(saved.value()));
   return check_rights(saved.value());
 }

@@ -24,7 +24,7 @@
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
-#include "wsp/process/tried_in_child.h"
+#include "wsp/process/try_in_child.h"
 #include "wsp/process/unix_diag.h"
 
 namespace pawl::wsp {

@@ -1,4 +1,4 @@
-#include "wsp/process/tried_in_child.h"
+#include "wsp/process/try_in_child.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 #include <string>
 
@@ -18,12 +19,12 @@ namespace pawl::wsp {
 
 namespace {
 
-constexpr std::size_t kErrorBytesMax = 4096;
+constexpr std::size_t kToldBytesMax = 4096;
 
 // What the child tells, as far as it does in time: with the program's users, others may stop it.
 std::string read_to_end(int pipe) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(kCallsSecondsMax);
-  std::string text(kErrorBytesMax, 0);
+  std::string text(kToldBytesMax, 0);
   std::size_t length = 0;
   while (length < text.size()) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -65,7 +66,7 @@ Status try_in_child(const std::function<Status()>& work) {
   }
   int error_number = 0;
   if (told.size() < sizeof(error_number))
-    return Status::failure(ECANCELED, "the process that tried the program's rights was stopped");
+    return Status::failure(ECANCELED, "the process that tried what a restore does was stopped");
   std::memcpy(&error_number, told.data(), sizeof(error_number));
   if (error_number == 0) return {};
   return Status::failure(error_number, told.substr(sizeof(error_number)));

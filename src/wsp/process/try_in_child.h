@@ -1,4 +1,4 @@
-// What is tried with the rights of another, which a process does not have again.
+// What a restore would do to its new process, or with the rights of another, tried.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace pawl::wsp {
 
-// Does it in a child, which ends, and tells how that went; for a bounded time.  ECANCELED: others,
+// Does it in a child, which ends, and tells how that went, for a bounded time.  ECANCELED: others,
 // whose rights it has, have stopped it.
 Status try_in_child(const std::function<Status()>& work);
 
