@@ -258,6 +258,7 @@ Held hold_descriptor(int descriptor) {
   if (real().fstat(descriptor, &status) == 0 && status.st_dev == held->device &&
       status.st_ino == held->inode)
     return held;
+  if (!in_own_process()) return {};  // the table may be the parent's
   // While the file is locked nobody attaches a descriptor to it, as one that is opened just now.
   table::detach_from(*held, descriptor);
   if (const Status ended = end_if_unused(held.file); !ended.ok()) say("close", ended.text());

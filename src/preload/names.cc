@@ -15,6 +15,7 @@
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/named_files.h"
+#include "preload/parents_files.h"
 #include "preload/real.h"
 
 namespace pawl::preload {
@@ -110,6 +111,10 @@ void settle(std::optional<SetAside>& aside, bool is_gone, const char* call) {
 }
 
 int remove_name(const char* call, int directory, const char* path, int flags) {
+  if (!in_own_process()) {
+    if (refuse_parents_file(call, directory, path, AT_SYMLINK_NOFOLLOW) != 0) return -1;
+    return real().unlinkat(directory, path, flags);
+  }
   const Inside working;
   std::optional<Withdrawing> withdrawing;
   auto aside = before_removal_of(directory, path, withdrawing);
@@ -148,7 +153,21 @@ void move_paths(const Moving& moving) {
   }
 }
 
+// In a child that takes no locks.
+int rename_as_child(const Renaming& renaming) {
+  const auto is_refused = [](int directory, const char* path) {
+    return refuse_parents_file("rename", directory, path, AT_SYMLINK_NOFOLLOW) != 0;
+  };
+  if (is_refused(renaming.old_directory, renaming.old_path)) return -1;
+  if ((renaming.flags & RENAME_NOREPLACE) == 0 &&
+      is_refused(renaming.new_directory, renaming.new_path))
+    return -1;
+  return real().renameat2(renaming.old_directory, renaming.old_path, renaming.new_directory,
+                          renaming.new_path, renaming.flags);
+}
+
 int rename_file(const Renaming& renaming) {
+  if (!in_own_process()) return rename_as_child(renaming);
   const Inside working;
   const auto pass_on = [&] {
     return real().renameat2(renaming.old_directory, renaming.old_path, renaming.new_directory,
@@ -214,14 +233,11 @@ int rename_file(const Renaming& renaming) {
 
 }  // namespace
 
-int unlink_file(const char* path) {
-  return in_own_process() ? remove_name("unlink", AT_FDCWD, path, 0) : real().unlink(path);
-}
+int unlink_file(const char* path) { return remove_name("unlink", AT_FDCWD, path, 0); }
 
 PAWL_INTERPOSE int unlinkat(int directory, const char* path, int flags) noexcept try {
   PAWL_PASS(real().unlinkat(directory, path, flags));
-  if (!in_own_process() || (flags & AT_REMOVEDIR) != 0)
-    PAWL_RETURN(real().unlinkat(directory, path, flags));
+  if ((flags & AT_REMOVEDIR) != 0) PAWL_RETURN(real().unlinkat(directory, path, flags));
   PAWL_RETURN(remove_name("unlink", directory, path, flags));
 }
 PAWL_OR_NO_MEMORY
@@ -233,9 +249,7 @@ PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int remove(const char* path) noexcept try {
   PAWL_PASS(real().remove(path));
   struct stat status{};
-  if (!in_own_process() || real().lstat(path, &status) != 0 || S_ISDIR(status.st_mode)) {
-    PAWL_RETURN(real().remove(path));
-  }
+  if (real().lstat(path, &status) != 0 || S_ISDIR(status.st_mode)) PAWL_RETURN(real().remove(path));
   PAWL_RETURN(remove_name("remove", AT_FDCWD, path, 0));
 }
 PAWL_OR_NO_MEMORY
@@ -243,22 +257,17 @@ PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int renameat2(int old_directory, const char* old_path, int new_directory,
                              const char* new_path, unsigned flags) noexcept try {
   PAWL_PASS(real().renameat2(old_directory, old_path, new_directory, new_path, flags));
-  if (!in_own_process())
-    PAWL_RETURN(real().renameat2(old_directory, old_path, new_directory, new_path, flags));
   PAWL_RETURN(rename_file({old_directory, old_path, new_directory, new_path, flags}));
 }
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int renameat(int old_directory, const char* old_path, int new_directory,
                             const char* new_path) noexcept try {
   PAWL_PASS(real().renameat(old_directory, old_path, new_directory, new_path));
-  if (!in_own_process())
-    PAWL_RETURN(real().renameat(old_directory, old_path, new_directory, new_path));
   PAWL_RETURN(rename_file({old_directory, old_path, new_directory, new_path, 0}));
 }
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int rename(const char* old_path, const char* new_path) noexcept try {
   PAWL_PASS(real().rename(old_path, new_path));
-  if (!in_own_process()) PAWL_RETURN(real().rename(old_path, new_path));
   PAWL_RETURN(rename_file({AT_FDCWD, old_path, AT_FDCWD, new_path, 0}));
 }
 PAWL_OR_NO_MEMORY

@@ -83,6 +83,8 @@ namespace table {
 bool is_empty();
 bool may_be_tracked(int descriptor);
 bool may_have_windows_in(const AddressRange& range);
+// The same; false means not, but for a file that another thread takes up or ends just now.
+bool has_inode(dev_t device, ino_t inode);
 
 TrackedFilePointer of_descriptor(int descriptor);
 // That of this memory, if there is one.

@@ -10,6 +10,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -302,6 +303,79 @@ static void a_commit_was_acknowledged_without_a_file_of_its_group(void) {
   forget_group();
 }
 
+/* ------------------------------------------------- children that share or copy their parent's
+ * memory
+ */
+
+#define IS_REFUSED(call) (errno = 0, (long)(call) == -1 && errno == EPERM)
+
+static int fd_of_parent;
+
+static int change_the_parents_file(void* unused) {
+  (void)unused;
+  CHECK(IS_REFUSED(rename("one.atomic", "moved.atomic")));
+  CHECK(IS_REFUSED(rename("plain", "one.atomic")));
+  CHECK(IS_REFUSED(renameat2(AT_FDCWD, "plain", AT_FDCWD, "one.atomic", RENAME_EXCHANGE)));
+  CHECK(IS_REFUSED(unlink("one.atomic")));
+  CHECK(IS_REFUSED(unlinkat(AT_FDCWD, "one.atomic", 0)));
+  CHECK(IS_REFUSED(remove("one.atomic")));
+  CHECK(IS_REFUSED(truncate("one.atomic", 1)));
+  CHECK(IS_REFUSED(open("one.atomic", O_RDWR)));
+  CHECK(IS_REFUSED(open("one.atomic", O_WRONLY | O_CREAT | O_TRUNC, 0644)));
+  CHECK(IS_REFUSED(pwrite(fd_of_parent, "child", 5, 0)));
+  CHECK(IS_REFUSED(ftruncate(fd_of_parent, 1)));
+  errno = 0;
+  CHECK(fopen("one.atomic", "w") == NULL && errno == EPERM);
+  /* What the child has under that number is its own, and a tracked file no more to its parent's
+   * harm. */
+  const int other = open("child", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  CHECK(dup2(other, fd_of_parent) == fd_of_parent && pwrite(fd_of_parent, "child", 5, 0) == 5);
+  CHECK(rename("child", "childs") == 0 && truncate("childs", 1) == 0 && unlink("childs") == 0);
+  _exit(failures);
+}
+
+static pid_t make_child(const char* how) {
+  static char stack[1 << 18] __attribute__((aligned(16)));
+  if (strcmp(how, "clone") == 0)
+    return clone(change_the_parents_file, stack + sizeof stack, SIGCHLD, NULL);
+  if (strcmp(how, "sharing clone") == 0)
+    return clone(change_the_parents_file, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
+  const pid_t child = strcmp(how, "vfork") == 0   ? vfork()
+                      : strcmp(how, "_Fork") == 0 ? _Fork()
+                                                  : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+  if (child == 0) change_the_parents_file(NULL);
+  return child;
+}
+
+static int commit_beside_children(void) {
+  static const char* const kWays[] = {"_Fork", "vfork", "clone", "sharing clone", "system call"};
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  fd_of_parent = one.fd;
+  close(open("plain", O_WRONLY | O_CREAT, 0644));
+  CHECK(store_and_commit(one, other, "first") == 0);
+  for (unsigned i = 0; i < sizeof kWays / sizeof *kWays; ++i) {
+    const int status = status_of(make_child(kWays[i]));
+    if (status != 0) fprintf(stderr, "in a child of %s: status 0x%x\n", kWays[i], status);
+    CHECK(status == 0);
+    CHECK(store_and_commit(one, other, "beside") == 0);
+    CHECK(pwrite(one.fd, kWays[i], 5, 100) == 5 && memcmp(one.at + 100, kWays[i], 5) == 0);
+  }
+  unlink("plain");
+  CHECK(store_and_commit(one, other, "last") == 0);
+  return die();
+}
+
+static void a_child_that_no_handler_knew_changed_its_parents_file(void) {
+  CHECK(was_killed("child"));
+  CHECK(found(in_directory("one.atomic"), 0, "last"));
+  CHECK(found(in_directory("other.atomic"), 0, "last"));
+  unlink(in_directory("one.atomic"));
+  unlink(in_directory("other.atomic"));
+  forget_group();
+}
+
 /* ---------------------------------------------------------------------- names that take no journal
  */
 
@@ -394,6 +468,7 @@ static int do_part(const char* what, const char* file) {
   if (strcmp(what, "lost") == 0) return commit_without_one_that_is_lost();
   if (strcmp(what, "beside") == 0) return commit_beside();
   if (strcmp(what, "joined") == 0) return join_while_one_is_aside();
+  if (strcmp(what, "child") == 0) return commit_beside_children();
   if (strcmp(what, "journal") == 0) return rename_to_what_takes_no_journal();
   return 2;
 }
@@ -403,6 +478,7 @@ static void all_cases(void) {
   no_commit_after_a_call_that_failed();
   an_acknowledged_commit_was_without_a_file_that_was_renamed();
   a_commit_was_acknowledged_without_a_file_of_its_group();
+  a_child_that_no_handler_knew_changed_its_parents_file();
   a_file_got_a_name_that_takes_no_journal();
   a_file_that_joined_took_the_place_of_one_that_was_aside();
 }
