@@ -463,7 +463,7 @@ Status let_go(int descriptor) {
 
 PAWL_INTERPOSE int open(const char* path, int flags, ...) try {
   PAWL_TAKE_MODE(mode)
-  PAWL_PASS(keep_for_core(real().openat(AT_FDCWD, path, flags, mode)));
+  PAWL_PASS(open_for_core([&] { return real().openat(AT_FDCWD, path, flags, mode); }));
   PAWL_RETURN(open_file(AT_FDCWD, path, flags, mode));
 }
 PAWL_OR_NO_MEMORY
@@ -472,7 +472,7 @@ PAWL_ALSO_KNOWN_AS(__open, open);
 PAWL_ALSO_KNOWN_AS(__open64, open);
 PAWL_INTERPOSE int openat(int directory, const char* path, int flags, ...) try {
   PAWL_TAKE_MODE(mode)
-  PAWL_PASS(keep_for_core(real().openat(directory, path, flags, mode)));
+  PAWL_PASS(open_for_core([&] { return real().openat(directory, path, flags, mode); }));
   PAWL_RETURN(open_file(directory, path, flags, mode));
 }
 PAWL_OR_NO_MEMORY
@@ -529,14 +529,14 @@ PAWL_OR_NO_MEMORY
 // What a program built with _FORTIFY_SOURCE calls when it gives no mode.
 PAWL_INTERPOSE int __openat_2(int directory, const char* path, int flags) try {
   if (needs_mode(flags)) __chk_fail();
-  PAWL_PASS(keep_for_core(real().openat(directory, path, flags)));
+  PAWL_PASS(open_for_core([&] { return real().openat(directory, path, flags); }));
   PAWL_RETURN(open_file(directory, path, flags, 0));
 }
 PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(__openat64_2, __openat_2);
 PAWL_INTERPOSE int __open_2(const char* path, int flags) try {
   if (needs_mode(flags)) __chk_fail();
-  PAWL_PASS(keep_for_core(real().openat(AT_FDCWD, path, flags)));
+  PAWL_PASS(open_for_core([&] { return real().openat(AT_FDCWD, path, flags); }));
   PAWL_RETURN(open_file(AT_FDCWD, path, flags, 0));
 }
 PAWL_OR_NO_MEMORY

@@ -58,6 +58,8 @@ struct TrackedFile {
   bool asked_for_by_name = false;    // by a glob: msync has POSIX's meaning, not Pawl's
   bool inherited = false;            // by fork: the parent's, not ours to change
   bool has_ended = false;            // out of the table, or about to be
+  // At the end of the process, which comes in several steps; what stands beside it may have stayed.
+  bool is_closed = false;
   // A call gave it up and will take it up again: until then its file is the kernel's, and other
   // threads wait (hold_file).  Only the thread that is Suspending changes it.
   bool is_suspended = false;
