@@ -30,6 +30,7 @@
 #include "preload/named_files.h"
 #include "preload/other_writers.h"
 #include "preload/own_descriptors.h"
+#include "preload/parents_files.h"
 #include "preload/patterns.h"
 #include "preload/read_snapshots.h"
 #include "preload/real.h"
@@ -121,12 +122,17 @@ Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
   return plan;
 }
 
+bool may_write(int flags) { return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0; }
+
 // What open() does, however the program names the file: look_up_file() finds it beforehand, and
 // open_really(flags) opens it.  That may wait, for the other end of a FIFO or for a device: as long
-// as it does the thread is not inside, and signals and a cancellation reach it.
-template <class LookUp, class OpenReally>
-int open_by(int flags, const LookUp& look_up_file, const OpenReally& open_really) {
-  if (!is_of_interest(flags) || !in_own_process()) return open_really(flags);
+// as it does the thread is not inside, and signals and a cancellation reach it.  In a child that
+// takes no locks refuse_parents() answers for the file, where it is to be written.
+template <class LookUp, class OpenReally, class RefuseParents>
+int open_by(int flags, const LookUp& look_up_file, const OpenReally& open_really,
+            const RefuseParents& refuse_parents) {
+  if (!is_of_interest(flags)) return open_really(flags);
+  if (!in_own_process()) return may_write(flags) && refuse_parents() != 0 ? -1 : open_really(flags);
   Plan plan;
   {
     const Inside working;
@@ -151,9 +157,13 @@ int open_by(int flags, const LookUp& look_up_file, const OpenReally& open_really
 }
 
 int open_file(int directory, const char* path, int flags, mode_t mode) {
+  const bool follows = (flags & O_NOFOLLOW) == 0;
   return open_by(
-      flags, [&] { return look_up(directory, path, (flags & O_NOFOLLOW) == 0); },
-      [&](int asked) { return real().openat(directory, path, asked, mode); });
+      flags, [&] { return look_up(directory, path, follows); },
+      [&](int asked) { return real().openat(directory, path, asked, mode); },
+      [&] {
+        return refuse_parents_file("open", directory, path, follows ? 0 : AT_SYMLINK_NOFOLLOW);
+      });
 }
 
 Result<std::optional<NamedFile>> look_up_handle(int mount, file_handle* handle) {
@@ -163,6 +173,15 @@ Result<std::optional<NamedFile>> look_up_handle(int mount, file_handle* handle) 
   real().close(opened);
   if (!file.ok()) return file.status();
   return std::optional(std::move(file.value()));
+}
+
+int refuse_parents_file_of(int mount, file_handle* handle) {
+  const int opened = real().open_by_handle_at(mount, handle, O_PATH | O_CLOEXEC);
+  if (opened < 0) return 0;
+  const int refused = refuse_parents_file("open", opened);
+  real().close(opened);
+  if (refused != 0) errno = EPERM;
+  return refused;
 }
 
 // A descriptor that came from elsewhere is open already: what open() would refuse is said.
@@ -444,7 +463,7 @@ Status let_go(int descriptor) {
 
 PAWL_INTERPOSE int open(const char* path, int flags, ...) try {
   PAWL_TAKE_MODE(mode)
-  PAWL_PASS(keep_for_core(real().openat(AT_FDCWD, path, flags, mode)));
+  PAWL_PASS(open_for_core([&] { return real().openat(AT_FDCWD, path, flags, mode); }));
   PAWL_RETURN(open_file(AT_FDCWD, path, flags, mode));
 }
 PAWL_OR_NO_MEMORY
@@ -453,7 +472,7 @@ PAWL_ALSO_KNOWN_AS(__open, open);
 PAWL_ALSO_KNOWN_AS(__open64, open);
 PAWL_INTERPOSE int openat(int directory, const char* path, int flags, ...) try {
   PAWL_TAKE_MODE(mode)
-  PAWL_PASS(keep_for_core(real().openat(directory, path, flags, mode)));
+  PAWL_PASS(open_for_core([&] { return real().openat(directory, path, flags, mode); }));
   PAWL_RETURN(open_file(directory, path, flags, mode));
 }
 PAWL_OR_NO_MEMORY
@@ -469,7 +488,8 @@ PAWL_INTERPOSE int open_by_handle_at(int mount, file_handle* handle, int flags) 
   PAWL_PASS(real().open_by_handle_at(mount, handle, flags));
   PAWL_RETURN(open_by(
       flags, [&] { return look_up_handle(mount, handle); },
-      [&](int asked) { return real().open_by_handle_at(mount, handle, asked); }));
+      [&](int asked) { return real().open_by_handle_at(mount, handle, asked); },
+      [&] { return refuse_parents_file_of(mount, handle); }));
 }
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int pidfd_getfd(int process, int number, unsigned flags) noexcept try {
@@ -509,14 +529,14 @@ PAWL_OR_NO_MEMORY
 // What a program built with _FORTIFY_SOURCE calls when it gives no mode.
 PAWL_INTERPOSE int __openat_2(int directory, const char* path, int flags) try {
   if (needs_mode(flags)) __chk_fail();
-  PAWL_PASS(keep_for_core(real().openat(directory, path, flags)));
+  PAWL_PASS(open_for_core([&] { return real().openat(directory, path, flags); }));
   PAWL_RETURN(open_file(directory, path, flags, 0));
 }
 PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(__openat64_2, __openat_2);
 PAWL_INTERPOSE int __open_2(const char* path, int flags) try {
   if (needs_mode(flags)) __chk_fail();
-  PAWL_PASS(keep_for_core(real().openat(AT_FDCWD, path, flags)));
+  PAWL_PASS(open_for_core([&] { return real().openat(AT_FDCWD, path, flags); }));
   PAWL_RETURN(open_file(AT_FDCWD, path, flags, 0));
 }
 PAWL_OR_NO_MEMORY

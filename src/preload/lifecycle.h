@@ -35,6 +35,9 @@ bool program_has_other_threads();
 // ENAMETOOLONG beyond PATH_MAX.
 Result<std::string> path_of_descriptor(int descriptor);
 
+// Locked.  As that of the core's descriptor (medium/descriptor.h).
+std::string present_name(const TrackedFile& file);
+
 // Takes the file of `descriptor` (regular, open O_RDWR) under Pawl: recovers it when a crash left
 // it, makes its journal, and attaches every descriptor the process has of it.  Returns the file
 // that is there already when there is one.  EBUSY: another process writes it, or this one has an
@@ -145,10 +148,12 @@ struct SetAside {
   TrackedFilePointer file;
   std::unique_lock<std::mutex> lock;
 };
-// Empty when the file is lost.  On failure it is still tracked.
+// Empty when the file is lost.  On failure it is still tracked.  EBUSY: it has several names.
 Result<std::optional<SetAside>> set_aside(Held held);
 // The name is gone: descriptors and window are the kernel's from here on, with all that the program
-// stored.  What has no name does not survive a crash, and has nothing to keep.
+// stored.  What has no name does not survive a crash, and has nothing to keep.  Where another
+// process gave the file another name meanwhile it stays as its last commit left it: it is taken up
+// again under that name, or is lost (TrackedFile::is_lost).
 void let_go_of(SetAside& aside, const char* call);
 // The name stayed: the file is as it was, and nothing was taken from it for that.
 void take_back(SetAside& aside, const char* call);

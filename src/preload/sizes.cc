@@ -10,6 +10,7 @@
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/named_files.h"
+#include "preload/parents_files.h"
 #include "preload/real.h"
 #include "preload/with_tracked.h"
 #include "track/kernel_store_guard.h"
@@ -51,7 +52,6 @@ Status truncate_tracked(TrackedFile& file, off_t size) {
 // An untracked file that a crash left is recovered before its size changes; `nothing` to report
 // otherwise.
 std::optional<Status> truncate_by_path(const char* path, off_t size) {
-  if (inside() || path == nullptr) return std::nullopt;
   const Inside working;
   const auto found = look_up(AT_FDCWD, path, true);
   if (!found.ok()) return found.status();
@@ -93,7 +93,8 @@ PAWL_ALSO_KNOWN_AS(ftruncate64, ftruncate);
 
 PAWL_INTERPOSE int truncate(const char* path, off_t size) noexcept try {
   PAWL_PASS(real().truncate(path, size));
-  const auto outcome = truncate_by_path(path, size);
+  if (!in_own_process() && refuse_parents_file("truncate", AT_FDCWD, path, 0) != 0) PAWL_RETURN(-1);
+  const auto outcome = in_own_process() ? truncate_by_path(path, size) : std::nullopt;
   PAWL_RETURN(outcome ? report("truncate", *outcome) : real().truncate(path, size));
 }
 PAWL_OR_NO_MEMORY

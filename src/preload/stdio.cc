@@ -13,6 +13,7 @@
 #include "preload/messages.h"
 #include "preload/named_files.h"
 #include "preload/other_writers.h"
+#include "preload/parents_files.h"
 #include "preload/read_snapshots.h"
 #include "preload/real.h"
 #include "preload/stdio_descriptors.h"
@@ -134,6 +135,11 @@ FILE* open_stream_again(const char* path, const char* mode, FILE* stream) {
 
 bool is_ours_to_judge() { return !inside() && in_own_process(); }
 
+bool is_parents_to_write(const char* call, const char* path, const char* mode) {
+  return !in_own_process() && path != nullptr && !flags_for_reading(mode) &&
+         refuse_parents_file(call, AT_FDCWD, path, 0) != 0;
+}
+
 }  // namespace
 
 bool is_stdio(int descriptor) {
@@ -168,6 +174,7 @@ __attribute__((constructor)) void know_standard_streams() {
 
 PAWL_INTERPOSE FILE* fopen(const char* path, const char* mode) try {
   PAWL_PASS(real().fopen(path, mode));
+  if (is_parents_to_write("fopen", path, mode)) PAWL_RETURN(nullptr);
   if (!is_ours_to_judge()) PAWL_RETURN(real().fopen(path, mode));
   PAWL_RETURN(remember("fopen", open_stream(path, mode)));
 }
@@ -190,6 +197,11 @@ PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) try {
   PAWL_KEEP_ERRNO();
+  if (is_parents_to_write("freopen", path, mode)) {
+    real().fclose(stream);
+    errno = EPERM;
+    PAWL_RETURN(nullptr);
+  }
   if (!is_ours_to_judge()) PAWL_RETURN(real().freopen(path, mode, stream));
   // Behind its back the C library gives the number to the file that is opened.
   if (const Status ended = let_go(fileno(stream)); !ended.ok()) say("freopen", ended.text());
