@@ -142,8 +142,10 @@ class NamedMedium : public Medium {
                           MadeByWriter made_by_writer) const;
   Status check_may_still_write(uid_t owner_of_side) const;
   Result<SideFileOwner> check_side_file(int side, const struct stat& user) const;
-  Result<bool> is_marked(int side) const;
-  Result<bool> may_be_of_a_writer(int side, std::uint32_t owner_of_side) const;
+  Result<SideFileOwner> check_side_file_by(const std::optional<Mark>& mark, int side,
+                                           const struct stat& user) const;
+  Result<bool> may_be_of_a_writer(const std::optional<Mark>& mark, bool is_named,
+                                  std::uint32_t owner_of_side) const;
   Status check_file_system(int side, const struct stat& user) const;
   bool is_of_a_clone(int side, const struct stat& held) const;
   Status exclude_other_writers(const std::optional<Mark>& mark);
@@ -166,6 +168,7 @@ class NamedMedium : public Medium {
   Result<Descriptor> open_named_side_file(int flags) const;
   Status is_no_journal() const;
   Result<Descriptor> open_to_read() const;
+  Result<Descriptor> try_to_open_to_read() const;
 
   const OwnProcess process_;
   DescriptorFile base_;
