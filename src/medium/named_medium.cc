@@ -618,15 +618,19 @@ Status NamedMedium::has_a_notice(Notice notice) const {
   return busy_by_notice(path_, WriterNotices::byte_of(user, notice));
 }
 
+// Where that cannot be told a mark would show it; or any user could keep all files from being
+// opened.
+Status NamedMedium::check_has_no_writer() {
+  const auto writers = others_have(Notice::writer);
+  return writers.ok() && writers.value() ? has_a_notice(Notice::writer) : Status{};
+}
+
 // A mark that is there may be that of a writer who opened the file by another name; where there can
 // be no mark, there may be one, too.  Both openers have put their notice before they look.  A
 // writer whose mark is gone has let go of the file for a moment only (stay_the_writer()): it is not
 // to find ours when it comes back.
 Status NamedMedium::exclude_other_writers(const std::optional<Mark>& mark) {
-  if (can_mark() && !mark.has_value()) {
-    const auto writers = others_have(Notice::writer);
-    return writers.ok() && writers.value() ? has_a_notice(Notice::writer) : Status{};
-  }
+  if (can_mark() && !mark.has_value()) return check_has_no_writer();
   const auto others = others_have(Notice::opener);
   if (others.ok()) return others.value() ? has_a_notice(Notice::opener) : Status{};
   // Whoever writes it holds the lock of the journal that its mark names; that is ours.

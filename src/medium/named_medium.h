@@ -95,6 +95,7 @@ class NamedMedium : public Medium {
   Status claim(const JournalId& journal_id, const std::optional<JournalId>& recovered) override;
   Result<SoughtJournal> seek_journal(const Mark& mark) override;
   Status retire_journal(const Mark& mark, const EmptyJournal& empty) override;
+  Status check_has_no_writer() override;
   bool can_mark() const override;
   Result<std::optional<Mark>> mark() override;
   Status set_mark(const Mark& mark) override;
