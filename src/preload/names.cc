@@ -15,6 +15,7 @@
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/named_files.h"
+#include "preload/patterns.h"
 #include "preload/real.h"
 
 namespace pawl::preload {
@@ -85,7 +86,7 @@ Result<std::optional<SetAside>> before_removal(const NamedFile& named,
     return set_aside(std::move(file));
   }
   // A live writer's file keeps its name; what cannot be recovered can still be removed.
-  if (Status status = recover_if_left(named.real_path); is_in_use(status)) return status;
+  if (Status status = recover_if_left(named); is_in_use(status)) return status;
   return std::optional<SetAside>();
 }
 
@@ -103,17 +104,25 @@ void settle(std::optional<SetAside>& aside, bool is_gone, const char* call) {
 
 // The same, by name.  Not inlined: the stacks of threads may be small, and settle() needs the room.
 [[gnu::noinline]] Result<std::optional<SetAside>> before_removal_of(
-    int directory, const char* path, std::optional<Withdrawing>& withdrawing) {
+    int directory, const char* path, std::optional<Withdrawing>& withdrawing, bool& is_missing) {
   const auto found = look_up(directory, path, false);
   if (!found.ok()) return found.status();
-  return found.value() ? before_removal(*found.value(), withdrawing) : std::optional<SetAside>();
+  if (found.value()) return before_removal(*found.value(), withdrawing);
+  is_missing = errno == ENOENT;
+  return std::optional<SetAside>();
 }
 
 int remove_name(const char* call, int directory, const char* path, int flags) {
   const Inside working;
   std::optional<Withdrawing> withdrawing;
-  auto aside = before_removal_of(directory, path, withdrawing);
+  bool is_missing = false;
+  auto aside = before_removal_of(directory, path, withdrawing, is_missing);
   if (!aside.ok()) return refuse(call, aside.status());
+  // In a moment another process may give the name to a file that it has mapped.
+  if (is_missing && flags == 0) {
+    errno = ENOENT;
+    return -1;
+  }
   const int outcome = real().unlinkat(directory, path, flags);
   settle(aside.value(), outcome == 0, call);
   return outcome;
@@ -137,7 +146,7 @@ Status suspend_for_move(const NamedFile& named, Moving& moving) {
   if (!S_ISREG(named.status.st_mode)) return {};
   if (is_tracked(named)) return suspend_by_inode(named, moving);
   // A journal left behind at the old name would be of no file.
-  Status status = recover_if_left(named.real_path);
+  Status status = recover_if_left(named);
   return is_in_use(status) ? status : Status{};
 }
 
@@ -148,14 +157,23 @@ void move_paths(const Moving& moving) {
   }
 }
 
-int rename_file(const Renaming& renaming) {
-  const Inside working;
+bool lands_on_a_pattern(const Renaming& renaming) {
+  if (!has_patterns()) return false;
+  const auto path = path_to_be(renaming.new_directory, renaming.new_path);
+  return path.ok() && matches_a_pattern(path.value());
+}
+
+// Nothing: the target has come to be since it was looked at.
+std::optional<int> try_to_rename(const Renaming& renaming) {
+  unsigned flags = renaming.flags;
   const auto pass_on = [&] {
     return real().renameat2(renaming.old_directory, renaming.old_path, renaming.new_directory,
-                            renaming.new_path, renaming.flags);
+                            renaming.new_path, flags);
   };
   const auto found = look_up(renaming.old_directory, renaming.old_path, false);
   if (!found.ok()) return refuse("rename", found.status());
+  // In a moment another process may give the name to a file that it has mapped.
+  if (!found.value() && errno == ENOENT && flags == 0) return -1;
   const auto found_target = look_up(renaming.new_directory, renaming.new_path, false);
   if (!found_target.ok()) return refuse("rename", found_target.status());
   const auto& source = found.value();
@@ -191,11 +209,18 @@ int rename_file(const Renaming& renaming) {
   });
   if (!prepared.ok()) return undo(prepared);
 
-  const int outcome = pass_on();
+  const bool must_be_first = !target && flags == 0 && lands_on_a_pattern(renaming);
+  if (must_be_first) flags = RENAME_NOREPLACE;
+  int outcome = pass_on();
+  if (must_be_first && outcome != 0 && errno == EINVAL) {  // not on this file system
+    flags = 0;
+    outcome = pass_on();
+  }
   const int error_number = errno;
   settle(replaced, outcome == 0, "rename");
   if (outcome != 0) {
     go_on();
+    if (must_be_first && error_number == EEXIST) return std::nullopt;
     errno = error_number;
     return outcome;
   }
@@ -210,6 +235,15 @@ int rename_file(const Renaming& renaming) {
   resume_all(from_target.files, "rename");
   errno = error_number;
   return outcome;
+}
+
+int rename_file(const Renaming& renaming) {
+  constexpr int kAttemptsMax = 100;
+  const Inside working;
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    if (const auto outcome = try_to_rename(renaming)) return *outcome;
+  }
+  return refuse("rename", EBUSY, "the new name comes and goes; try again");
 }
 
 }  // namespace
