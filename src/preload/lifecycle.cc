@@ -20,11 +20,11 @@
 #include "medium/memory_functions.h"
 #include "medium/own_process.h"
 #include "medium/size_limit.h"
-#include "medium/writer_notice.h"
 #include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/kernel_mappings.h"
 #include "preload/messages.h"
+#include "preload/other_writers.h"
 #include "preload/own_descriptors.h"
 #include "preload/real.h"
 #include "preload/stdio_descriptors.h"
@@ -687,13 +687,17 @@ void go_on_all(const std::vector<TrackedFilePointer>& suspended, const char* cal
   resume_each(suspended, call, come_back);
 }
 
-Status recover_now(const std::string& real_path) {
-  const std::string journal = real_path + kJournalSuffix;
+Status recover_now(const NamedFile& file) {
+  // First, by its inode: a writer that has stepped aside has neither mark nor journal.  Where that
+  // cannot be told, those have to do.
+  if (const auto written = has_other_writer(file.status); written.ok() && written.value())
+    return is_written_by_other(file.real_path);
+  const std::string journal = file.real_path + kJournalSuffix;
   struct stat status{};
   // Without its journal a marked file is refused, or has a writer that knows it by another name.
-  const bool is_marked = ::getxattr(real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0;
+  const bool is_marked = ::getxattr(file.real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0;
   if (!is_marked && real().lstat(journal.c_str(), &status) != 0) return {};
-  auto medium = open_block_medium(real_path, false);
+  auto medium = open_block_medium(file.real_path, false);
   if (!medium.ok()) return medium.status();
   return recover(*medium.value()).status();
 }
@@ -703,27 +707,24 @@ namespace {
 // A writer puts its notice when everything that a crash had left in the journal is in the file, and
 // before its first commit: who has the file without that notice replays, or is about to.  Where the
 // notices cannot be read, whoever has the file is taken for a writer.
-bool has_no_writer(const std::string& real_path) {
-  struct stat status{};
-  if (real().stat(real_path.c_str(), &status) != 0) return false;
-  WriterNotices notices;
-  const auto others = notices.others_have(status, Notice::writer);
-  return others.ok() && !others.value();
+bool has_no_writer(const NamedFile& file) {
+  const auto written = has_any_writer(file.status);
+  return written.ok() && !written.value();
 }
 
 }  // namespace
 
-Status retry_while_opened(const std::string& real_path, const std::function<Status()>& attempt) {
+Status retry_while_opened(const NamedFile& file, const std::function<Status()>& attempt) {
   constexpr std::chrono::milliseconds kPauseMax{20};
   const auto end = std::chrono::steady_clock::now() + kOtherOpenerMax;
   for (std::chrono::milliseconds pause{1};; pause = std::min(2 * pause, kPauseMax)) {
     Status status = attempt();
-    if (status.error_number() != EBUSY || !has_no_writer(real_path)) return status;
+    if (status.error_number() != EBUSY || !has_no_writer(file)) return status;
     if (std::chrono::steady_clock::now() >= end) break;
     std::this_thread::sleep_for(pause);
   }
   return Status::failure(ETIMEDOUT,
-                         real_path +
+                         file.real_path +
                              " is being opened or recovered by another process for more "
                              "than " +
                              std::to_string(kOtherOpenerMax.count()) +
@@ -731,8 +732,8 @@ Status retry_while_opened(const std::string& real_path, const std::function<Stat
                              "which process it is)");
 }
 
-Status recover_if_left(const std::string& real_path) {
-  return retry_while_opened(real_path, [&] { return recover_now(real_path); });
+Status recover_if_left(const NamedFile& file) {
+  return retry_while_opened(file, [&] { return recover_now(file); });
 }
 
 bool is_in_use(const Status& recovered) {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 
+#include "preload/named_files.h"
 #include "preload/tracked_files.h"
 
 namespace pawl::preload {
@@ -172,17 +173,17 @@ void go_on_all(const std::vector<TrackedFilePointer>& suspended, const char* cal
 // How long a call waits for another opener of its file.
 inline constexpr std::chrono::seconds kOtherOpenerMax{60};
 
-// Replays the journal that a crash left beside the file at this path, if there is one.  Waits where
+// Replays the journal that a crash left beside the file, if there is one.  Waits where
 // another opener is at it: what the caller does to the file would be overwritten by the replay.
 // EBUSY when the file has a live writer, ETIMEDOUT when the other opener takes too long.
-Status recover_if_left(const std::string& real_path);
+Status recover_if_left(const NamedFile& file);
 
 // The same, and waits for nobody.
-Status recover_now(const std::string& real_path);
+Status recover_now(const NamedFile& file);
 
 // Calls attempt() until it answers other than EBUSY, or the file has a writer.  As long as it has
 // none, somebody opens or recovers it.
-Status retry_while_opened(const std::string& real_path, const std::function<Status()>& attempt);
+Status retry_while_opened(const NamedFile& file, const std::function<Status()>& attempt);
 
 // Whether a call that takes the file's name or content away is refused by this answer of
 // recover_if_left().  What cannot be recovered for other reasons can still be removed.

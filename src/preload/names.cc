@@ -90,7 +90,7 @@ Result<std::optional<SetAside>> before_removal(const NamedFile& named,
   if (Held file = hold_inode(named.status.st_dev, named.status.st_ino))
     return set_aside(std::move(file));
   // A live writer's file keeps its name; what cannot be recovered can still be removed.
-  if (Status status = recover_if_left(named.real_path); is_in_use(status)) return status;
+  if (Status status = recover_if_left(named); is_in_use(status)) return status;
   return std::optional<SetAside>();
 }
 
@@ -110,19 +110,27 @@ void settle(std::optional<SetAside>& aside, bool is_gone, const char* call) {
 // needs the room.
 [[gnu::noinline]] Result<std::optional<SetAside>> before_removal_of(
     int directory, const char* path, std::optional<NamedFile>& named,
-    std::optional<Withdrawing>& withdrawing) {
+    std::optional<Withdrawing>& withdrawing, bool& is_missing) {
   auto found = look_up(directory, path, false);
+  is_missing = errno == ENOENT;
   if (!found.ok()) return found.status();
   named = std::move(found.value());
-  return named ? before_removal(*named, withdrawing) : std::optional<SetAside>();
+  if (named) return before_removal(*named, withdrawing);
+  return std::optional<SetAside>();
 }
 
 // Empty: another thread took the file up just before, and all is to be done anew.
 std::optional<int> try_to_remove(const char* call, int directory, const char* path, int flags) {
   std::optional<NamedFile> named;
   std::optional<Withdrawing> withdrawing;
-  auto aside = before_removal_of(directory, path, named, withdrawing);
+  bool is_missing = false;
+  auto aside = before_removal_of(directory, path, named, withdrawing, is_missing);
   if (!aside.ok()) return refuse(call, aside.status());
+  // In a moment another process may give the name to a file that it has mapped.
+  if (!named && is_missing && flags == 0) {
+    errno = ENOENT;
+    return -1;
+  }
   std::unique_lock<std::mutex> none_starts;
   if (named && !aside.value()) none_starts = keep_from_starting(*named);
   if (none_starts && has_started(*named)) return std::nullopt;
@@ -168,7 +176,7 @@ Status suspend_for_move(const NamedFile& named, Moving& moving) {
   if (!S_ISREG(named.status.st_mode)) return {};
   if (is_tracked(named)) return suspend_by_inode(named, moving);
   // A journal left behind at the old name would be of no file.
-  Status status = recover_if_left(named.real_path);
+  Status status = recover_if_left(named);
   return is_in_use(status) ? status : Status{};
 }
 
@@ -185,14 +193,23 @@ int rename_as_child(const Renaming& renaming) {
                           renaming.new_path, renaming.flags);
 }
 
-// Empty: as with try_to_remove().
+bool lands_on_a_pattern(const Renaming& renaming) {
+  if (!has_patterns()) return false;
+  const auto path = path_to_be(renaming.new_directory, renaming.new_path);
+  return path.ok() && matches_a_pattern(path.value());
+}
+
+// Empty: as with try_to_remove(), or the target has come to be since it was looked at.
 std::optional<int> try_to_rename(const Renaming& renaming) {
+  unsigned flags = renaming.flags;
   const auto pass_on = [&] {
     return real().renameat2(renaming.old_directory, renaming.old_path, renaming.new_directory,
-                            renaming.new_path, renaming.flags);
+                            renaming.new_path, flags);
   };
   const auto found = look_up(renaming.old_directory, renaming.old_path, false);
   if (!found.ok()) return refuse("rename", found.status());
+  // In a moment another process may give the name to a file that it has mapped.
+  if (!found.value() && errno == ENOENT && flags == 0) return -1;
   const auto found_target = look_up(renaming.new_directory, renaming.new_path, false);
   if (!found_target.ok()) return refuse("rename", found_target.status());
   const auto& source = found.value();
@@ -240,12 +257,19 @@ std::optional<int> try_to_rename(const Renaming& renaming) {
     }
   }
 
-  const int outcome = pass_on();
+  const bool must_be_first = !target && flags == 0 && lands_on_a_pattern(renaming);
+  if (must_be_first) flags = RENAME_NOREPLACE;
+  int outcome = pass_on();
+  if (must_be_first && outcome != 0 && errno == EINVAL) {  // not on this file system
+    flags = 0;
+    outcome = pass_on();
+  }
   const int error_number = errno;
   if (none_starts) none_starts.unlock();
   settle(replaced, outcome == 0, "rename");
   if (outcome != 0) {
     go_on();
+    if (must_be_first && error_number == EEXIST) return std::nullopt;
     errno = error_number;
     return outcome;
   }
@@ -257,10 +281,12 @@ std::optional<int> try_to_rename(const Renaming& renaming) {
 
 int rename_file(const Renaming& renaming) {
   if (!in_own_process()) return rename_as_child(renaming);
+  constexpr int kAttemptsMax = 100;
   const Inside working;
-  std::optional<int> outcome;
-  while (!outcome) outcome = try_to_rename(renaming);
-  return *outcome;
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    if (const auto outcome = try_to_rename(renaming)) return *outcome;
+  }
+  return refuse("rename", EBUSY, "the new name comes and goes; try again");
 }
 
 // Not between the look at a file's names and the loss of one of them: it waits for that.
