@@ -15,6 +15,7 @@
 #include <mqueue.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <netinet/ether.h>
 #include <poll.h>
 #include <pthread.h>
 #include <pwd.h>
@@ -142,7 +143,10 @@ std::string prototype(Result (*)(Parameters..., ...)) {
   X(wcstol_l) X(wcstoul_l) X(wcstoll_l) X(wcstoull_l) X(gcvt) X(qgcvt) X(mq_receive) \
   X(mq_timedreceive) X(mq_getattr) X(mq_setattr) X(msgrcv) X(msgctl) X(shmctl) X(sendmmsg) \
   X(scandir64) X(name_to_handle_at) X(glob64) X(globfree64) X(posix_spawn) X(posix_spawnp) \
-  X(backtrace)
+  X(backtrace) X(seed48_r) X(lcong48_r) X(ntp_adjtime) X(getpwent_r) X(getgrent_r) \
+  X(fgetpwent_r) X(fgetgrent_r) X(ether_aton_r) X(ether_ntoa_r) X(dladdr1) X(canonicalize) \
+  X(canonicalizef) X(canonicalizel) X(setpayload) X(setpayloadf) X(setpayloadl) \
+  X(setpayloadsig) X(setpayloadsigf) X(setpayloadsigl)
 // clang-format on
 
 const std::map<llvm::StringRef, std::string>& prototypes() {
@@ -154,6 +158,10 @@ const std::map<llvm::StringRef, std::string>& prototypes() {
       {"strlcpy", "8pp8"},
       {"strlcat", "8pp8"},
       {"arc4random_buf", "vp8"},
+      {"mbrtoc8", "8pp8p"},
+      {"c8rtomb", "8p1p"},
+      // The symbol of ntp_gettime().
+      {"ntp_gettimex", "4p"},
       // Of which the linker would warn.
       {"readdir_r", "4ppp"},
       {"readdir64_r", "4ppp"},

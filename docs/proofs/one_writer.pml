@@ -14,13 +14,19 @@
  * A writer whose file is to be renamed steps aside, once: it brings all into the file, clears the mark,
  * takes its journal's name away, and comes back by either name.  Both of its notices stay.
  *
+ * All others ask before they act, at any moment and by any name: who writes to the file, cuts it, replaces or
+ * removes it asks whether it has a writer; who reads it and finds one makes a copy, of the file and the journal that an
+ * open mark names, or of the file alone.
+ *
  * Claim: two processes never write the file at a time; who opens it finds every commit that was
  * acknowledged; and nobody is refused for want of a journal that was not hidden by a person, nor for one
- * that was not moved by a person.  (The last three only as long as no mark was taken away.)
+ * that was not moved by a person.  Nobody else is answered that the file has no writer while it has one,
+ * and a copy has every commit that was acknowledged.  (The last five only as long as no mark was taken away, but for
+ * the answer.)
  *
  * Left out: what a lock is (one step, and its holder's death undoes it, as it does the notice); torn
- * writes of a journal, which are another proof's; copies, which are other files; groups; and what a person
- * does behind a writer that has stepped aside.
+ * writes of a journal, which are another proof's; copies, which are other files; groups; what a person
+ * does behind a writer that has stepped aside; and the time between the answer and what is done then.
  *
  * The rules, each of which may be broken:
  *   BROKEN_MARK_OVERWRITTEN: the mark is set although there is one by now
@@ -33,6 +39,8 @@
  *   BROKEN_EARLIER_JOURNAL_KEPT: the journal of a dead opening stays beside the other name
  *   BROKEN_EARLIER_JOURNAL_BEFORE_FLUSH: it is removed before the mark that names it is durable
  *   BROKEN_NOTICES_GIVEN_BACK: a writer that steps aside has no notice until it comes back
+ *   BROKEN_NO_MARK_NO_WRITER: a file without a mark is taken for one that has no writer
+ *   BROKEN_COPY_BY_NAME: who reads the file looks for its journal beside the name that he uses
  *
  * pan options: -m100000
  * gcc options: -DCOLLAPSE -DVECTORSZ=2048
@@ -373,12 +381,33 @@ end:
   }
 }
 
+#ifdef BROKEN_NO_MARK_NO_WRITER
+#define answer_is_none(p) (mark.state == none || !writer_notice[p])
+#else
+#define answer_is_none(p) (!writer_notice[p])
+#endif
+#ifdef BROKEN_COPY_BY_NAME
+#define copies_journal(n) (mark.state == open && place[mark.journal] == n)
+#else
+#define copies_journal(n) (mark.state == open)
+#endif
+#define copy_has_all(n) (file_has_all || (copies_journal(n) && complete[mark.journal]))
+
+/* All others.  An answer, and a copy, are one step; where they are right there is nothing to see. */
+proctype others() {
+end:
+  if
+  :: (writes[0] && answer_is_none(0)) || (writes[1] && answer_is_none(1)) -> assert(false)
+  :: (writes[0] || writes[1]) && !taken_away && (!copy_has_all(0) || !copy_has_all(1)) -> assert(false)
+  fi
+}
+
 init {
   atomic {
     forget(0); forget(1); forget(2);
     set_mark(none, 0, 0, 0);
     flush_mark();
     file_has_all = 1;
-    run program(0); run program(1); run power(); run person()
+    run program(0); run program(1); run power(); run person(); run others()
   }
 }

@@ -29,8 +29,20 @@ static struct item** find(struct cache* cache, struct stripe* stripe, uint64_t h
   return place;
 }
 
-static bool is_current(const struct item* item, int64_t now_s) {
-  return item != NULL && (item->expires_s == 0 || item->expires_s > now_s);
+static bool is_clear_due(const struct stripe* stripe, int64_t now_s) {
+  return stripe->clear_at_s != 0 && stripe->clear_at_s <= now_s;
+}
+
+/* Before anything is stored behind the time to clear: so what is there by then is from before. */
+static void clear_if_due(struct stripe* stripe, int64_t now_s) {
+  if (!is_clear_due(stripe, now_s)) return;
+  stripe->generation += 1;
+  stripe->clear_at_s = 0;
+}
+
+static bool is_current(const struct stripe* stripe, const struct item* item, int64_t now_s) {
+  return item != NULL && item->generation == stripe->generation && !is_clear_due(stripe, now_s) &&
+         (item->expires_s == 0 || item->expires_s > now_s);
 }
 
 static void take_out(pawl_fase* file, struct stripe* stripe, struct item** place) {
@@ -43,7 +55,14 @@ static void take_out(pawl_fase* file, struct stripe* stripe, struct item** place
   pawl_fase_free(file, item);
 }
 
-static void put_in(struct stripe* stripe, struct item** place, struct item* item) {
+static void take_out_oldest(pawl_fase* file, struct cache* cache, struct stripe* stripe) {
+  struct item* oldest = stripe->oldest;
+  take_out(file, stripe, find(cache, stripe, oldest->hash, oldest->bytes, oldest->key_bytes));
+}
+
+static void put_in(struct stripe* stripe, struct item** place, struct item* item, int64_t now_s) {
+  clear_if_due(stripe, now_s);
+  item->generation = stripe->generation;
   item->next = *place;
   item->newer = NULL;
   item->older = stripe->newest;
@@ -52,6 +71,11 @@ static void put_in(struct stripe* stripe, struct item** place, struct item* item
   stripe->newest = item;
   stripe->bytes += size_of(item);
   stripe->items += 1;
+}
+
+bool cache_is_known(pawl_fase* file) {
+  const struct cache* cache = pawl_fase_root(file);
+  return cache == NULL || cache->format == CACHE_FORMAT;
 }
 
 struct cache* cache_open(pawl_fase* file, uint64_t bytes_max, uint64_t buckets) {
@@ -72,6 +96,7 @@ struct cache* cache_open(pawl_fase* file, uint64_t bytes_max, uint64_t buckets) 
     is_made = cache->stripes[i].buckets != NULL;
   }
   if (is_made) {
+    cache->format = CACHE_FORMAT;
     cache->bytes_max = bytes_max != 0 ? bytes_max : ITEMS_BYTES_MAX_DEFAULT;
     cache->buckets_of_stripe = buckets_of_stripe;
     pawl_fase_set_root(file, cache);
@@ -107,7 +132,7 @@ enum cache_outcome cache_store(pawl_fase* file, struct cache* cache, enum cache_
   struct stripe* stripe = stripe_of(cache, from->hash);
   pthread_mutex_lock(&stripe->lock);
   struct item** place = find(cache, stripe, from->hash, from->bytes, from->key_bytes);
-  const bool is_there = is_current(*place, now_s);
+  const bool is_there = is_current(stripe, *place, now_s);
   enum cache_outcome outcome = CACHE_NOT_STORED;
   if (mode == CACHE_SET || is_there == (mode == CACHE_REPLACE)) {
     const uint64_t share_bytes = cache->bytes_max / STRIPES;
@@ -121,11 +146,8 @@ enum cache_outcome cache_store(pawl_fase* file, struct cache* cache, enum cache_
     if (item != NULL) {
       memcpy(item, from, size_of(from));
       if (*place != NULL) take_out(file, stripe, place);
-      put_in(stripe, place, item);
-      while (stripe->bytes > share_bytes) {
-        struct item* oldest = stripe->oldest;
-        take_out(file, stripe, find(cache, stripe, oldest->hash, oldest->bytes, oldest->key_bytes));
-      }
+      put_in(stripe, place, item, now_s);
+      while (stripe->bytes > share_bytes) take_out_oldest(file, cache, stripe);
     }
   }
   pthread_mutex_unlock(&stripe->lock);
@@ -138,7 +160,7 @@ bool cache_get(struct cache* cache, const char* key, size_t key_bytes, int64_t n
   struct stripe* stripe = stripe_of(cache, hash);
   pthread_mutex_lock(&stripe->lock);
   const struct item* item = *find(cache, stripe, hash, key, key_bytes);
-  const bool is_there = is_current(item, now_s) && item->value_bytes <= room;
+  const bool is_there = is_current(stripe, item, now_s) && item->value_bytes <= room;
   if (is_there) {
     memcpy(value, item->bytes + item->key_bytes, item->value_bytes);
     *value_bytes = item->value_bytes;
@@ -154,7 +176,7 @@ bool cache_delete(pawl_fase* file, struct cache* cache, const char* key, size_t 
   struct stripe* stripe = stripe_of(cache, hash);
   pthread_mutex_lock(&stripe->lock);
   struct item** place = find(cache, stripe, hash, key, key_bytes);
-  const bool is_there = is_current(*place, now_s);
+  const bool is_there = is_current(stripe, *place, now_s);
   if (*place != NULL) take_out(file, stripe, place);
   pthread_mutex_unlock(&stripe->lock);
   return is_there;
@@ -189,7 +211,7 @@ enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const 
   struct item** place = find(cache, stripe, hash, key, key_bytes);
   struct item* old = *place;
   uint64_t number = 0;
-  if (is_current(old, now_s)) {
+  if (is_current(stripe, old, now_s)) {
     outcome = read_digits(old->bytes + old->key_bytes, old->value_bytes, &number) ? CACHE_STORED
                                                                                   : CACHE_BAD;
   }
@@ -209,7 +231,7 @@ enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const 
       for (unsigned i = digits; i > 0; --i, number /= 10)
         item->bytes[item->key_bytes + i - 1] = (char)('0' + number % 10);
       take_out(file, stripe, place);
-      put_in(stripe, place, item);
+      put_in(stripe, place, item, now_s);
     }
   }
   pthread_mutex_unlock(&stripe->lock);
@@ -219,36 +241,37 @@ enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const 
 void cache_clear(pawl_fase* file, struct cache* cache) {
   for (unsigned i = 0; i < STRIPES; ++i) {
     struct stripe* stripe = &cache->stripes[i];
-    /* A section for each item: none is long, and what a crash leaves is a cache with fewer items.
-     */
-    for (bool is_empty = false; !is_empty;) {
-      pthread_mutex_lock(&stripe->lock);
-      struct item* oldest = stripe->oldest;
-      is_empty = oldest == NULL;
-      if (!is_empty) {
-        take_out(file, stripe, find(cache, stripe, oldest->hash, oldest->bytes, oldest->key_bytes));
-      }
-      pthread_mutex_unlock(&stripe->lock);
-    }
+    pthread_mutex_lock(&stripe->lock);
+    stripe->generation += 1;
+    stripe->clear_at_s = 0;
+    pthread_mutex_unlock(&stripe->lock);
+  }
+  cache_tidy(file, cache, 0);
+}
+
+void cache_clear_at(struct cache* cache, int64_t at_s, int64_t now_s) {
+  for (unsigned i = 0; i < STRIPES; ++i) {
+    struct stripe* stripe = &cache->stripes[i];
+    pthread_mutex_lock(&stripe->lock);
+    clear_if_due(stripe, now_s);
+    stripe->clear_at_s = at_s;
+    pthread_mutex_unlock(&stripe->lock);
   }
 }
 
-void cache_clear_at(struct cache* cache, int64_t at_s) {
-  pthread_mutex_lock(&cache->stripes[0].lock);
-  cache->clear_at_s = at_s;
-  pthread_mutex_unlock(&cache->stripes[0].lock);
-}
-
-void cache_clear_when_due(pawl_fase* file, struct cache* cache, int64_t now_s) {
-  pthread_mutex_lock(&cache->stripes[0].lock);
-  const int64_t at_s = cache->clear_at_s;
-  pthread_mutex_unlock(&cache->stripes[0].lock);
-  if (at_s == 0 || at_s > now_s) return;
-  cache_clear(file, cache);
-  pthread_mutex_lock(&cache->stripes[0].lock);
-  /* Another time may have been set meanwhile. */
-  if (cache->clear_at_s == at_s) cache->clear_at_s = 0;
-  pthread_mutex_unlock(&cache->stripes[0].lock);
+void cache_tidy(pawl_fase* file, struct cache* cache, int64_t now_s) {
+  for (unsigned i = 0; i < STRIPES; ++i) {
+    struct stripe* stripe = &cache->stripes[i];
+    for (bool is_tidy = false; !is_tidy;) {
+      pthread_mutex_lock(&stripe->lock);
+      clear_if_due(stripe, now_s);
+      /* Behind the oldest item there is none of an earlier generation. */
+      is_tidy = stripe->oldest == NULL || (stripe->oldest->generation == stripe->generation &&
+                                           stripe->bytes <= cache->bytes_max / STRIPES);
+      if (!is_tidy) take_out_oldest(file, cache, stripe);
+      pthread_mutex_unlock(&stripe->lock);
+    }
+  }
 }
 
 struct cache_counts cache_count(struct cache* cache) {

@@ -15,13 +15,16 @@
 #include "bounds.h"
 
 #define STRIPES 64
+/* Of what follows, in the file; raised with each change to it. */
+#define CACHE_FORMAT UINT64_C(0x5041574c43414302) /* "PAWLCAC", 2 */
 
 struct item {
   struct item* next;  /* in its bucket */
   struct item* newer; /* in its stripe */
   struct item* older;
   uint64_t hash;
-  int64_t expires_s; /* since 1970; 0: never */
+  uint64_t generation; /* its stripe's, when it was stored */
+  int64_t expires_s;   /* since 1970; 0: never */
   uint32_t flags;
   uint32_t key_bytes;
   uint64_t value_bytes;
@@ -32,19 +35,23 @@ struct stripe {
   pthread_mutex_t lock;
   uint64_t bytes; /* of its items */
   uint64_t items;
+  uint64_t generation; /* of the items that count: those of an earlier one are cleared */
+  int64_t clear_at_s;  /* when the next generation begins; 0: never */
   struct item* oldest;
   struct item* newest;
   struct item** buckets;
 };
 
 struct cache {
+  uint64_t format;
   uint64_t bytes_max;         /* of all items */
   uint64_t buckets_of_stripe; /* a power of two */
-  int64_t clear_at_s;         /* when all items go, under the first stripe's lock; 0: never */
   struct item* inboxes[WORKERS_MAX];
   struct stripe stripes[STRIPES];
 };
 
+/* False: another version of this program made its items. */
+bool cache_is_known(pawl_fase* file);
 /* The cache of the file, or a new one.  NULL: there is no memory, or pawl_last_error says what. */
 struct cache* cache_open(pawl_fase* file, uint64_t bytes_max, uint64_t buckets);
 /* Where worker 0 to WORKERS_MAX - 1 receives an item, of any size, before it is stored.  It lies in
@@ -79,12 +86,13 @@ bool cache_delete(pawl_fase* file, struct cache* cache, const char* key, size_t 
 enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const char* key,
                                     size_t key_bytes, int64_t now_s, bool subtracts, uint64_t by,
                                     uint64_t* result);
+/* What is stored from now on stays, whenever a crash comes; and no time is set any more. */
 void cache_clear(pawl_fase* file, struct cache* cache);
-/* The same at a time since 1970, of which the last that was set counts; 0: never. */
-void cache_clear_at(struct cache* cache, int64_t at_s);
-/* Clears it when that time has come.  The time stands until all is gone: a crash meanwhile does not
- * forget it. */
-void cache_clear_when_due(pawl_fase* file, struct cache* cache, int64_t now_s);
+/* The same at a time since 1970, of which the last that was set counts. */
+void cache_clear_at(struct cache* cache, int64_t at_s, int64_t now_s);
+/* Gives back the memory of items that are cleared by now, and of the oldest that exceed the bound.
+ * A section for each item: none is long. */
+void cache_tidy(pawl_fase* file, struct cache* cache, int64_t now_s);
 
 struct cache_counts {
   uint64_t items;

@@ -113,6 +113,11 @@ int main(int argc, char** argv) {
   of_file.unprotected = 1; /* to measure what protection costs */
 #endif
   pawl_fase* file = pawl_fase_open(settings.path, &of_file);
+  if (file != NULL && !cache_is_known(file)) {
+    fprintf(stderr, "cache: %s: another version of cache made its items; remove it\n",
+            settings.path);
+    return 1;
+  }
   struct cache* cache =
       file == NULL ? NULL : cache_open(file, settings.megabytes << 20, settings.buckets);
   if (cache == NULL) {

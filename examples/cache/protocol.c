@@ -219,10 +219,10 @@ static const char* flush(struct worker* worker, const struct words* words, bool 
   int64_t delay_s = 0;
   const bool has_delay = words->count > (is_silent ? 2U : 1U);
   if (has_delay && !read_number(words, 1, &delay_s)) return "CLIENT_ERROR invalid exptime argument";
-  const bool is_later = delay_s > 0;
-  /* A time that was set before stands until all is gone. */
-  if (!is_later) cache_clear(worker->file, worker->cache);
-  cache_clear_at(worker->cache, is_later ? time_at(delay_s) : 0);
+  if (delay_s > 0)
+    cache_clear_at(worker->cache, time_at(delay_s), now_s());
+  else
+    cache_clear(worker->file, worker->cache);
   return "OK";
 }
 

@@ -23,7 +23,7 @@ struct loop_thread {
   size_t buffer_bytes; /* of its clients */
   size_t buffer_bytes_max;
   bool has_one_waiting; /* a client for whom there was no memory */
-  bool clears;          /* does what a flush_all with a delay asked for: one thread is enough */
+  bool tidies;          /* gives back what a flush_all cleared: one thread is enough */
   char read_bytes[READ_BYTES];
 };
 
@@ -246,8 +246,7 @@ static void connected(uv_stream_t* listener, int status) {
 static void tick(uv_timer_t* timer) {
   struct loop_thread* thread = timer->loop->data;
   if (thread->has_one_waiting) connected((uv_stream_t*)&thread->listener, 0);
-  if (thread->clears)
-    cache_clear_when_due(thread->worker.file, thread->worker.cache, (int64_t)time(NULL));
+  if (thread->tidies) cache_tidy(thread->worker.file, thread->worker.cache, (int64_t)time(NULL));
 }
 
 static void stop(uv_async_t* handle) { uv_stop(handle->loop); }
@@ -285,7 +284,7 @@ static const char* prepare(struct loop_thread* thread, pawl_fase* file, struct c
   thread->buffer_bytes_max = ALL_BUFFERS_BYTES_MAX / threads;
   if (thread->buffer_bytes_max < THREAD_BUFFERS_BYTES_MIN)
     thread->buffer_bytes_max = THREAD_BUFFERS_BYTES_MIN;
-  thread->clears = number == 0;
+  thread->tidies = number == 0;
   thread->worker.file = file;
   thread->worker.cache = cache;
   thread->worker.inbox = cache_inbox(file, cache, number);
@@ -315,8 +314,7 @@ int serve(pawl_fase* file, struct cache* cache, const char* address, unsigned po
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
   struct loop_thread* all = calloc(threads, sizeof *all);
   const char* wrong = all == NULL ? "no memory" : NULL;
-  /* What clients store from now on stays. */
-  cache_clear_when_due(file, cache, (int64_t)time(NULL));
+  cache_tidy(file, cache, (int64_t)time(NULL));
   if (inet_pton(AF_INET, address, &at.sin_addr) != 1) wrong = "no IPv4 address";
   for (unsigned i = 0; wrong == NULL && i < threads; ++i)
     wrong = prepare(&all[i], file, cache, i, threads, &at);

@@ -1,6 +1,7 @@
 #include "connections.h"
 
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -92,6 +93,13 @@ void Connections::listen_on_tcp() {
 
 void Connections::listen_on_unix_socket() {
   const char* path = settings_.unix_socket.c_str();
+  // A longer one would be cut.
+  constexpr size_t kPathBytesMax = sizeof(sockaddr_un::sun_path) - 1;
+  if (settings_.unix_socket.size() > kPathBytesMax) {
+    throw std::runtime_error("cannot listen at " + settings_.unix_socket +
+                             ": the path of a socket has " + std::to_string(kPathBytesMax) +
+                             " bytes at most; name a shorter one");
+  }
   struct stat found{};
   if (lstat(path, &found) == 0) {
     if (!S_ISSOCK(found.st_mode)) {

@@ -40,6 +40,11 @@ std::string read_password(const std::string& path) {
     throw UsageError("the password in " + path + " must have 1 to " +
                      std::to_string(kPasswordBytesMax) + " bytes");
   }
+  if (password.back() == '\r') {
+    throw UsageError("the password in " + path +
+                     " ends in a carriage return, which no client would send; save the file with "
+                     "Unix line ends");
+  }
   return password;
 }
 

@@ -95,7 +95,9 @@ inline void* place_by_default() noexcept {
 // inside of a constructor that runs in a heap, that heap's.
 //
 // Containers keep to their heap: a container in another heap, and what is moved or assigned into
-// it, is made of elements in that heap, and elements that take an allocator get their container's.
+// it, is made of elements in that heap, and elements that take an allocator get their container's,
+// through pairs, tuples and optionals too.  What is put later into an empty optional gets it from
+// the caller alone: emplace(value, container.get_allocator()).
 // Exchanging the memory of two containers that belong to different heaps with their member swap()
 // is refused by std::terminate; plain swap(a, b) moves the elements.
 template <class T>

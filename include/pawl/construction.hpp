@@ -137,9 +137,29 @@ template <class T>
 struct is_pair : std::false_type {};
 template <class T, class U>
 struct is_pair<std::pair<T, U>> : std::true_type {};
+template <class T>
+struct is_optional : std::false_type {};
+template <class T>
+struct is_optional<std::optional<T>> : std::true_type {};
+template <class T>
+struct is_tuple : std::false_type {};
+template <class... T>
+struct is_tuple<std::tuple<T...>> : std::true_type {};
+
+// What the standard library gives no allocator, or not to all that is inside: it is made of parts
+// that were given it.
+template <class T, class Allocator>
+struct is_made_of_parts : is_pair<T> {};
+template <class T, class Allocator>
+struct is_made_of_parts<std::optional<T>, Allocator>
+    : std::disjunction<std::uses_allocator<std::remove_cv_t<T>, Allocator>,
+                       is_made_of_parts<std::remove_cv_t<T>, Allocator>> {};
+template <class... T, class Allocator>
+struct is_made_of_parts<std::tuple<T...>, Allocator>
+    : std::disjunction<is_made_of_parts<std::remove_cv_t<T>, Allocator>...> {};
 
 // The arguments, as a tuple, from which to construct a T that uses the allocator as far as it can:
-// C++20's std::uses_allocator_construction_args, for C++17 too.
+// C++20's std::uses_allocator_construction_args, for C++17 too, and for optionals.
 template <class T, class Allocator, class... Arguments>
 constexpr auto construction_arguments(const Allocator& allocator, Arguments&&... arguments);
 
@@ -180,15 +200,35 @@ constexpr auto pair_arguments(const Allocator& allocator, Other&& other) {
   }
 }
 
+template <class Optional, class Allocator>
+constexpr auto optional_arguments(const Allocator& /*allocator*/) {
+  return std::tuple<>();
+}
+// By the rules of its constructors: an optional of its own type, a value, another optional.
+template <class Optional, class Allocator, class First, class... Others>
+constexpr auto optional_arguments(const Allocator& allocator, First&& first, Others&&... others) {
+  using value = typename Optional::value_type;
+  using given = std::remove_cv_t<std::remove_reference_t<First>>;
+  if constexpr (std::is_same_v<given, std::in_place_t>) {
+    return std::tuple_cat(
+        std::tuple<std::in_place_t>(std::in_place),
+        construction_arguments<value>(allocator, std::forward<Others>(others)...));
+  } else if constexpr (sizeof...(Others) > 0 || std::is_same_v<given, std::nullopt_t>) {
+    return std::forward_as_tuple(std::forward<First>(first), std::forward<Others>(others)...);
+  } else if constexpr (!std::is_same_v<given, Optional> && std::is_constructible_v<value, First>) {
+    return optional_arguments<Optional>(allocator, std::in_place, std::forward<First>(first));
+  } else if constexpr (is_optional<given>::value) {
+    if (!first.has_value()) return std::tuple<Optional>();
+    return std::tuple<Optional>(std::make_from_tuple<Optional>(
+        optional_arguments<Optional>(allocator, std::in_place, *std::forward<First>(first))));
+  } else {
+    return std::forward_as_tuple(std::forward<First>(first));
+  }
+}
+
 template <class T, class Allocator, class... Arguments>
-constexpr auto construction_arguments(const Allocator& allocator, Arguments&&... arguments) {
-  using plain = std::remove_cv_t<T>;
-  if constexpr (is_pair<plain>::value) {
-    return pair_arguments<plain>(allocator, std::forward<Arguments>(arguments)...);
-  } else if constexpr (!std::uses_allocator_v<plain, Allocator>) {
-    return std::forward_as_tuple(std::forward<Arguments>(arguments)...);
-  } else if constexpr (std::is_constructible_v<T, std::allocator_arg_t, const Allocator&,
-                                               Arguments...>) {
+constexpr auto arguments_with_allocator(const Allocator& allocator, Arguments&&... arguments) {
+  if constexpr (std::is_constructible_v<T, std::allocator_arg_t, const Allocator&, Arguments...>) {
     return std::tuple<std::allocator_arg_t, const Allocator&, Arguments&&...>(
         std::allocator_arg, allocator, std::forward<Arguments>(arguments)...);
   } else {
@@ -200,13 +240,79 @@ constexpr auto construction_arguments(const Allocator& allocator, Arguments&&...
   }
 }
 
+// The argument itself where the tuple gives the part the allocator; else the part, made with it.
+template <class Part, class Allocator, class Argument>
+constexpr decltype(auto) part_of_tuple(const Allocator& allocator, Argument&& argument) {
+  using plain = std::remove_cv_t<Part>;
+  if constexpr (is_made_of_parts<plain, Allocator>::value && std::is_move_constructible_v<plain>) {
+    return std::make_from_tuple<plain>(
+        construction_arguments<plain>(allocator, std::forward<Argument>(argument)));
+  } else {
+    return std::forward<Argument>(argument);
+  }
+}
+template <class Tuple, class Allocator, class Given, std::size_t... index>
+constexpr auto arguments_of_parts(const Allocator& allocator, Given&& given,
+                                  std::index_sequence<index...>) {
+  return std::tuple<std::allocator_arg_t, const Allocator&,
+                    decltype(part_of_tuple<std::tuple_element_t<index, Tuple>>(
+                        allocator, std::get<index>(std::forward<Given>(given))))...>(
+      std::allocator_arg, allocator,
+      part_of_tuple<std::tuple_element_t<index, Tuple>>(
+          allocator, std::get<index>(std::forward<Given>(given)))...);
+}
+
+// Whether it is to be taken apart for the tuple: another tuple, or a pair.
+template <class Tuple, class Given, class = void>
+struct is_whole_tuple : std::false_type {};
+template <class Tuple, class Given>
+struct is_whole_tuple<Tuple, Given, std::void_t<decltype(std::tuple_size<Given>::value)>>
+    : std::bool_constant<std::is_same_v<Tuple, Given> ||
+                         ((is_tuple<Given>::value || is_pair<Given>::value) &&
+                          std::tuple_size_v<Given> == std::tuple_size_v<Tuple> &&
+                          std::tuple_size_v<Tuple> != 1)> {};
+
+template <class Tuple, class Allocator, class... Arguments>
+constexpr auto tuple_arguments(const Allocator& allocator, Arguments&&... arguments) {
+  constexpr std::size_t size = std::tuple_size_v<Tuple>;
+  constexpr auto indices = std::make_index_sequence<size>();
+  constexpr bool is_whole =
+      sizeof...(Arguments) == 1 &&
+      (is_whole_tuple<Tuple, std::remove_cv_t<std::remove_reference_t<Arguments>>>::value && ...);
+  if constexpr (is_whole) {
+    return arguments_of_parts<Tuple>(allocator, std::forward<Arguments>(arguments)..., indices);
+  } else if constexpr (sizeof...(Arguments) == size) {
+    return arguments_of_parts<Tuple>(
+        allocator, std::forward_as_tuple(std::forward<Arguments>(arguments)...), indices);
+  } else {
+    return arguments_with_allocator<Tuple>(allocator, std::forward<Arguments>(arguments)...);
+  }
+}
+
+template <class T, class Allocator, class... Arguments>
+constexpr auto construction_arguments(const Allocator& allocator, Arguments&&... arguments) {
+  using plain = std::remove_cv_t<T>;
+  if constexpr (is_pair<plain>::value) {
+    return pair_arguments<plain>(allocator, std::forward<Arguments>(arguments)...);
+  } else if constexpr (is_made_of_parts<plain, Allocator>::value && is_optional<plain>::value) {
+    return optional_arguments<plain>(allocator, std::forward<Arguments>(arguments)...);
+  } else if constexpr (is_made_of_parts<plain, Allocator>::value) {
+    return tuple_arguments<plain>(allocator, std::forward<Arguments>(arguments)...);
+  } else if constexpr (std::uses_allocator_v<plain, Allocator>) {
+    return arguments_with_allocator<plain>(allocator, std::forward<Arguments>(arguments)...);
+  } else {
+    return std::forward_as_tuple(std::forward<Arguments>(arguments)...);
+  }
+}
+
 // Constructs a T at `at` in the heap of the allocator.
 template <class T, class Allocator, class... Arguments>
 void construct(const Allocator& allocator, T* at, Arguments&&... arguments) {
   check_storable<T>();
   using plain = std::remove_cv_t<T>;
   void* const memory = const_cast<plain*>(at);
-  if constexpr (is_pair<plain>::value || std::uses_allocator_v<plain, Allocator>) {
+  if constexpr (is_made_of_parts<plain, Allocator>::value ||
+                std::uses_allocator_v<plain, Allocator>) {
     const scope inside(allocator.place());
     ::new (memory) plain(std::make_from_tuple<plain>(
         construction_arguments<plain>(allocator, std::forward<Arguments>(arguments)...)));

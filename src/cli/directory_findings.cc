@@ -107,6 +107,12 @@ void examine_mount_options(Findings& findings, const FileSystemFacts& facts) {
 }
 
 void examine_abilities(Findings& findings, const FileSystemFacts& facts) {
+  if (!facts.can_remove) {
+    findings.push_back({"journals", "cannot be removed", Level::unsafe,
+                        "this directory is append-only: to unmap a file fails (EPERM), and leaves "
+                        "its journal behind; take the attribute away (chattr -a), or keep the file "
+                        "elsewhere"});
+  }
   if (!facts.can_create) {
     findings.push_back({"journals", "cannot be created", Level::unsafe,
                         "no file can be made in this directory (" + facts.create_reason +

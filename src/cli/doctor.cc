@@ -10,6 +10,7 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <system_error>
 #include <vector>
 
 #include "cli/directory_findings.h"
@@ -163,7 +164,9 @@ int examine_program(const std::string& path, bool json) {
 }
 
 int doctor(const DoctorArguments& arguments) {
-  if (std::filesystem::is_regular_file(arguments.directory))
+  // What cannot be looked at is no program, and look_at_directory() says why.
+  std::error_code of_no_concern;
+  if (std::filesystem::is_regular_file(arguments.directory, of_no_concern))
     return examine_program(arguments.directory, arguments.json);
   Result<FileSystemFacts> facts = look_at_directory(arguments.directory);
   if (!facts.ok()) {

@@ -135,8 +135,11 @@ void find_disk(FileSystemFacts& facts, dev_t device) {
 
 void try_out(FileSystemFacts& facts) {
   const Result<Directory> directory = Directory::open(facts.directory + "/");
-  const Result<NewFile> made =
-      directory.ok() ? NewFile::make(directory.value()) : Result<NewFile>(directory.status());
+  const auto make = [&] {
+    return facts.can_remove ? NewFile::make(directory.value())
+                            : NewFile::make_nameless(directory.value());
+  };
+  const Result<NewFile> made = directory.ok() ? make() : Result<NewFile>(directory.status());
   if (!made.ok()) {
     facts.create_reason = std::strerror(made.status().error_number());
     return;
@@ -169,6 +172,9 @@ Result<FileSystemFacts> look_at_directory(const std::string& directory) {
     return Status::failure(ENOTDIR,
                            directory + " is not a directory; name the one that holds the file");
   }
+  struct statx attributes{};
+  facts.can_remove = ::statx(AT_FDCWD, real.data(), 0, STATX_TYPE, &attributes) != 0 ||
+                     (attributes.stx_attributes & STATX_ATTR_APPEND) == 0;
   // Settings that are not understood no file is mapped with.
   const Result<Options> options = Options::from_environment();
   facts.journal_bytes = (options.ok() ? options.value() : Options{}).journal_size_bytes;

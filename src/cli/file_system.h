@@ -18,6 +18,7 @@ struct FileSystemFacts {
   std::uint64_t free_bytes = 0;
   std::uint64_t journal_bytes = 0;  // that each file takes beside it
 
+  bool can_remove = true;   // what was created: no append-only directory
   bool can_create = false;  // the rest was tried with a file of our own only if so
   std::string create_reason;
   bool has_direct_io = false;

@@ -360,6 +360,8 @@ Result<Look> look_at_file(const std::string& path, bool read_live_journal, Progr
                                  look.path +
                                      " is a file of sections, which keeps its state in "
                                      "itself; look with 'pawl fase info'");
+        if (const Status busy = medium.check_has_no_writer(); !busy.ok())
+          return conclude(look, State::in_use, PAWL_ERROR_IN_USE, in_use_text(look));
         return conclude(look, State::clean, PAWL_ERROR_NONE,
                         "nothing to recover: no mark, no journal");
       }

@@ -21,6 +21,20 @@ void copy_lines(std::uint64_t lines, const PageBuffer& from, PageBuffer& to) {
       });
 }
 
+// Whatever comes of the cut.
+class AtEnd {
+ public:
+  explicit AtEnd(const CommittedImage::AfterCut& call) : call_(call) {}
+  ~AtEnd() {
+    if (call_) call_();
+  }
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+
+ private:
+  const CommittedImage::AfterCut& call_;
+};
+
 }  // namespace
 
 bool CommittedImage::only_in_base(std::uint64_t number) const {
@@ -229,6 +243,7 @@ void CommittedImage::durable(std::uint64_t sequence) {
 // under the lock, so that no commit takes space for its own that is given back a moment later.
 Status CommittedImage::apply_truncation(std::uint64_t size_bytes,
                                         const std::vector<std::uint64_t>& copied_pages) {
+  const AtEnd unlocked(after_cut_);
   const std::lock_guard lock(mutex_);
   // Copied pages are written over whole; others that wait and those in hand are zeroed in place.
   PageRuns copied;

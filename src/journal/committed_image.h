@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -42,6 +43,11 @@ class CommittedImage {
         applied_sequence_(durable_sequence) {}
 
   Status learn_space() { return space_.learn(); }
+
+  // To be called behind each apply that cut the base or punched holes into it, however it ended, by
+  // the thread that applies.  Before the first commit.
+  using AfterCut = std::function<void()>;
+  void call_after_cut(AfterCut call) { after_cut_ = std::move(call); }
 
   // Whether no line of the page waits: the base has its committed bytes, but for what is still cut.
   bool only_in_base(std::uint64_t number) const;
@@ -149,6 +155,7 @@ class CommittedImage {
   Status write_base(std::uint64_t offset, std::span<const std::byte> bytes);
 
   MediumFile& base_;
+  AfterCut after_cut_;
   PagePool pool_;  // outlives the pages below
   mutable std::mutex mutex_;
   SpaceReservation space_;

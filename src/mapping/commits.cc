@@ -276,6 +276,7 @@ Status Mapping::Implementation::apply_direct(Files files, const journal::Place& 
         EIO, PAWL_ERROR_IO,
         "the journal " + medium_->journal_path() + " does not hold what was just written to it");
   }
+  const BaseCut cut(files);
   for (Implementation* file : files) {
     const journal::FileSize* const sizes = record.value()->size_of(file->number_);
     PAWL_ASSERT(sizes != nullptr);

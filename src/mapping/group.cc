@@ -17,8 +17,12 @@
 namespace pawl {
 
 std::string name_as_seen_from(const Medium& viewer, const Medium& file) {
-  const auto directory = std::filesystem::path(viewer.path()).parent_path();
-  return std::filesystem::path(file.path()).lexically_relative(directory).string();
+  // A directory above may have been renamed.
+  const auto path_of = [](const Medium& medium) {
+    const std::string name = name_in_force(medium.base_descriptor());
+    return std::filesystem::path(name.empty() ? medium.path() : name);
+  };
+  return path_of(file).lexically_relative(path_of(viewer).parent_path()).string();
 }
 
 Group::Group(std::unique_ptr<Medium> medium, std::unique_ptr<journal::Journal> journal,

@@ -111,6 +111,19 @@ class Mapping::Implementation {
   // Everything in several files of one log, by one record.
   using Files = std::span<Implementation* const>;
   static Status commit_whole(Files files, Durability durability);
+  // Lives while records go straight into bases, which may be cut for that, and may fail.
+  class BaseCut {
+   public:
+    explicit BaseCut(Files files) : files_(files) {}
+    ~BaseCut() {
+      for (const Implementation* file : files_) file->tracker_->clear_markers_behind_cut();
+    }
+    BaseCut(const BaseCut&) = delete;
+    BaseCut& operator=(const BaseCut&) = delete;
+
+   private:
+    const Files files_;
+  };
   // Every record that was queued or waits, into the base; and flushed there, and dropped.
   Status apply_all();
   // Where a snapshot holds the records it gives way: it finds them gone, and begins anew.

@@ -170,6 +170,8 @@ Status Mapping::Implementation::apply_in_place(std::span<const std::byte> record
                                                std::uint64_t sequence) {
   PAWL_ASSERT(owner_.has_this_memory());
   const journal::RecordHeader header = journal::header_of(record);
+  Implementation* const own = this;
+  const BaseCut cut({&own, 1});
   PAWL_TRY(image_.begin_direct(header.truncate_to, header.file_size, sequence));
   PAWL_TRY(
       journal::for_ranges(record, [&](std::uint64_t offset, std::span<const std::byte> content) {

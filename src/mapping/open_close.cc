@@ -62,6 +62,7 @@ Mapping::Implementation::Implementation(std::unique_ptr<Medium> medium, const Op
       lowest_size_(size_bytes),
       records_replayed_(records_replayed),
       lines_record_(journal_->block_bytes()) {
+  image_.call_after_cut([this] { tracker_->clear_markers_behind_cut(); });
   if (number_ == 0) journal_->keep_what_is_held([this] { return medium_->first_held_record(); });
   checkpointer_.add(medium_->base(), image_);
   try {

@@ -487,8 +487,9 @@ Result<std::uint64_t> recover(Medium& medium, bool accept_loss) {
     const bool was_opening = acquired.status().error_number() == ENOENT &&
                              mark.value().has_value() && mark.value()->is_opening;
     if (!was_opening && !(is_missing && accept_loss)) {
-      if (acquired.status().error_number() == ENOENT) return std::uint64_t{0};
-      return acquired.status();
+      if (acquired.status().error_number() != ENOENT) return acquired.status();
+      PAWL_TRY(medium.check_has_no_writer());
+      return std::uint64_t{0};
     }
     PAWL_TRY(give_up_mark(medium, was_opening));
     return std::uint64_t{0};

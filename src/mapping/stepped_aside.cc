@@ -127,6 +127,7 @@ Status Mapping::Implementation::leave_in_base_locked() {
     if (!present.ok()) return present.status();
     if (lowest_size_ < present.value()) PAWL_TRY(medium_->base().resize(lowest_size_));
     PAWL_TRY(medium_->base().resize(size_));
+    tracker_->clear_markers_behind_cut();
     std::vector<std::byte> bytes(kPageBytes);
     TakenPages left;
     PAWL_TRY(take_pages(0, ~std::uint64_t{0}, left));

@@ -201,6 +201,16 @@ std::string name_of_descriptor(int number) {
   return name;
 }
 
+std::string name_in_force(int number) {
+  struct stat held{};
+  struct stat named{};
+  std::string name = name_of_descriptor(number);
+  const bool is_there = !name.empty() && ::fstat(number, &held) == 0 &&
+                        ::stat(name.c_str(), &named) == 0 && named.st_dev == held.st_dev &&
+                        named.st_ino == held.st_ino;
+  return is_there ? name : std::string();
+}
+
 DescriptorFile::DescriptorFile(Descriptor descriptor, std::string path)
     : descriptor_(std::move(descriptor)),
       honours_dsync_(honours_dsync(descriptor_.get())),

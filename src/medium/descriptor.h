@@ -28,6 +28,8 @@ std::string link_to_descriptor(int number);
 // Where that leads to; empty, with errno, when it cannot be found out.  (Here and elsewhere a path
 // does not lie on the stack: that of a thread may be as small as PTHREAD_STACK_MIN.)
 std::string name_of_descriptor(int number);
+// The same; empty also where it leads to that file no more.
+std::string name_in_force(int number);
 
 // A number, and which file it stood for when it was asked: the program may close it, and open
 // something else under it.

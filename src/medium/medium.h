@@ -259,6 +259,9 @@ class Medium {
   using EmptyJournal = std::function<Result<bool>(std::unique_ptr<MediumFile>)>;
   virtual Status retire_journal(const Mark& /*mark*/, const EmptyJournal& /*empty*/) { return {}; }
 
+  // EBUSY: it has a writer.  One that has stepped aside has neither mark nor journal.
+  virtual Status check_has_no_writer() { return {}; }
+
   // The mark.  set and clear are durable after the next base().flush(); set fills in which files
   // they are.
   virtual bool can_mark() const = 0;

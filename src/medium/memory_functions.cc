@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 #include "medium/inherited_memory.h"
@@ -21,6 +22,8 @@ namespace {
   X(shmat) X(mlock) X(mlock2) X(mlockall)
 // clang-format on
 PAWL_DEFINE_NEXT_FUNCTIONS(PAWL_MEMORY_FUNCTIONS)
+
+std::atomic<bool> has_locked_all{false};
 
 thread_local std::uintptr_t spared_low = 0;
 thread_local std::uintptr_t spared_high = 0;
@@ -110,7 +113,12 @@ int lock(const void* address, std::size_t length, unsigned flags) {
   return flags == 0 ? next().mlock(address, length) : next().mlock2(address, length, flags);
 }
 
-int lock_all(int flags) { return next().mlockall(flags); }
+int lock_all(int flags) {
+  has_locked_all = true;
+  return next().mlockall(flags);
+}
+
+bool locks_all() { return has_locked_all; }
 
 Spared::Spared(const void* address, std::size_t length)
     : low_before_(spared_low), high_before_(spared_high) {

@@ -27,6 +27,8 @@ void* remap(void* address, std::size_t length, std::size_t new_length, int flags
 void* attach_shared(int id, const void* address, int flags);
 int lock(const void* address, std::size_t length, unsigned flags);  // mlock2
 int lock_all(int flags);
+// Whether lock_all() was ever called: what is mapped from then on may be locked as well.
+bool locks_all();
 
 // While one lives, unmap() in this thread leaves the memory of the range where it is: it is about
 // to be mapped over in one step, without a moment in which another thread could be given the

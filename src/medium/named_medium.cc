@@ -278,24 +278,12 @@ NamedMedium::~NamedMedium() {
 // side file that the mark names was made by one of them, and can say nothing that its maker could
 // not have written.  The kernel gives the same inode number and birth time to no second file.
 // Beside a file without a mark it has nothing to say: recovery refuses it if it has a record.
-Result<bool> NamedMedium::may_be_of_a_writer(int side, std::uint32_t owner_of_side) const {
-  if (!can_mark()) {
-    const auto file = rights_of_file(base_.descriptor(), path_);
-    if (!file.ok()) return file.status();
-    return may_write(file.value(), owner_of_side) == MayWrite::yes;
-  }
-  const auto marked = read_mark();
-  if (!marked.ok()) return marked.status();
-  return marked.value().has_value() ? is_marked(side) : true;
-}
-
-Result<bool> NamedMedium::is_marked(int side) const {
-  const auto marked = read_mark();
-  if (!marked.ok()) return marked.status();
-  const auto identity = identity_of(side, journal_path_);
-  if (!identity.ok()) return identity.status();
-  return marked.value().has_value() && marked.value()->journal.is_proof() &&
-         marked.value()->journal == identity.value();
+Result<bool> NamedMedium::may_be_of_a_writer(const std::optional<Mark>& mark, bool is_named,
+                                             std::uint32_t owner_of_side) const {
+  if (can_mark()) return !mark.has_value() || is_named;
+  const auto file = rights_of_file(base_.descriptor(), path_);
+  if (!file.ok()) return file.status();
+  return may_write(file.value(), owner_of_side) == MayWrite::yes;
 }
 
 // Whom this user namespace does not show was let in by a writer of the file, or is not believed.
@@ -338,8 +326,30 @@ Status NamedMedium::check_writers_of_journal(const Rights& journal, const std::s
   return check_writers_of(journal, path, MadeByWriter::maybe);
 }
 
-// A side file that someone could have written who may not write the file is not believed.
+// A side file that someone could have written who may not write the file is not believed.  What is
+// said of one holds if nothing has changed since the mark was read: another writer may just have
+// come or gone.  Then EAGAIN.
 Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& user) const {
+  const auto mark = read_mark();
+  if (!mark.ok()) return mark.status();
+  auto checked = check_side_file_by(mark.value(), side, user);
+  if (checked.ok() || checked.status().error_number() != EBADMSG) return checked;
+  struct stat held{};
+  if (::fstat(side, &held) != 0) return FailedCall{errno, "cannot stat " + journal_path_};
+  const auto is_there = directory_.has(journal_name_, held);
+  const auto present = read_mark();
+  if (!present.ok()) return present.status();
+  const bool is_as_it_was =
+      is_there.ok() && is_there.value() &&
+      present.value().has_value() == mark.value().has_value() &&
+      (!present.value().has_value() || is_same(*present.value(), *mark.value()));
+  if (is_as_it_was) return checked;
+  return Status::failure(EAGAIN, PAWL_ERROR_OPENING_RACED,
+                         journal_path_ + " is another file by now");
+}
+
+Result<SideFileOwner> NamedMedium::check_side_file_by(const std::optional<Mark>& mark, int side,
+                                                      const struct stat& user) const {
   struct stat held{};
   if (::fstat(side, &held) != 0) return FailedCall{errno, "cannot stat " + journal_path_};
   if (!S_ISREG(held.st_mode)) return is_no_journal();
@@ -349,6 +359,10 @@ Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& 
         journal_path_ + " has " + std::to_string(held.st_nlink) +
             " names; a journal has one. Find out who linked it, and remove the other names");
   }
+  const auto identity = identity_of(side, journal_path_);
+  if (!identity.ok()) return identity.status();
+  const bool is_named =
+      mark.has_value() && mark->journal.is_proof() && mark->journal == identity.value();
   auto owner = SideFileOwner::other;
   const bool is_shown = is_shown_user(held.st_uid);
   if ((held.st_uid == user.st_uid && is_shown) || held.st_uid == 0) {
@@ -356,7 +370,7 @@ Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& 
   } else if (held.st_uid == ::geteuid() && is_shown) {
     owner = SideFileOwner::caller;
   } else {
-    const auto may_be = may_be_of_a_writer(side, held.st_uid);
+    const auto may_be = may_be_of_a_writer(mark, is_named, held.st_uid);
     if (!may_be.ok()) return may_be.status();
     if (!may_be.value()) {
       return Status::failure(
@@ -369,23 +383,17 @@ Result<SideFileOwner> NamedMedium::check_side_file(int side, const struct stat& 
   }
   const auto rights = rights_of_file(side, journal_path_);
   if (!rights.ok()) return rights.status();
-  const auto is_made_by_writer = is_marked(side);
-  if (!is_made_by_writer.ok()) return is_made_by_writer.status();
   PAWL_TRY(check_writers_of(rights.value(), journal_path_,
-                            is_made_by_writer.value() ? MadeByWriter::yes : MadeByWriter::maybe));
-  if (owner == SideFileOwner::other && is_made_by_writer.value())
+                            is_named ? MadeByWriter::yes : MadeByWriter::maybe));
+  if (owner == SideFileOwner::other && is_named)
     PAWL_TRY(check_may_still_write(rights.value().user));
   // The original may need it.
-  const auto marked = read_mark();
-  if (!marked.ok()) return marked.status();
-  const auto identity = identity_of(side, journal_path_);
-  if (!identity.ok()) return identity.status();
-  if (marked.value().has_value() && is_known(marked.value()->file) &&
-      !marked.value()->file.may_be(identity_) && marked.value()->journal == identity.value()) {
+  if (mark.has_value() && is_known(mark->file) && !mark->file.may_be(identity_) &&
+      mark->journal == identity.value()) {
     return Status::failure(
         EBADMSG, PAWL_ERROR_JOURNAL_OF_ORIGINAL,
         path_ + " is a copy of a file that was open, and " + journal_path_ +
-            " is the journal of the original (inode " + std::to_string(marked.value()->file.inode) +
+            " is the journal of the original (inode " + std::to_string(mark->file.inode) +
             "). Nothing was changed. Move the journal back beside the original; or, if "
             "the copy is to replace the original, give it a copy of the journal (cp "
             "--preserve=all), too");
@@ -610,15 +618,19 @@ Status NamedMedium::has_a_notice(Notice notice) const {
   return busy_by_notice(path_, WriterNotices::byte_of(user, notice));
 }
 
+// Where that cannot be told a mark would show it; or any user could keep all files from being
+// opened.
+Status NamedMedium::check_has_no_writer() {
+  const auto writers = others_have(Notice::writer);
+  return writers.ok() && writers.value() ? has_a_notice(Notice::writer) : Status{};
+}
+
 // A mark that is there may be that of a writer who opened the file by another name; where there can
 // be no mark, there may be one, too.  Both openers have put their notice before they look.  A
 // writer whose mark is gone has let go of the file for a moment only (stay_the_writer()): it is not
 // to find ours when it comes back.
 Status NamedMedium::exclude_other_writers(const std::optional<Mark>& mark) {
-  if (can_mark() && !mark.has_value()) {
-    const auto writers = others_have(Notice::writer);
-    return writers.ok() && writers.value() ? has_a_notice(Notice::writer) : Status{};
-  }
+  if (can_mark() && !mark.has_value()) return check_has_no_writer();
   const auto others = others_have(Notice::opener);
   if (others.ok()) return others.value() ? has_a_notice(Notice::opener) : Status{};
   // Whoever writes it holds the lock of the journal that its mark names; that is ours.
@@ -983,6 +995,15 @@ Status NamedMedium::is_no_journal() const {
 }
 
 Result<Descriptor> NamedMedium::open_to_read() const {
+  auto side = try_to_open_to_read();
+  for (int attempt = 1; attempt < kLockAttemptsMax && side.status().error_number() == EAGAIN;
+       ++attempt)
+    side = try_to_open_to_read();
+  return side;
+}
+
+// EAGAIN as check_side_file().
+Result<Descriptor> NamedMedium::try_to_open_to_read() const {
   auto side = open_named_side_file(O_RDONLY);
   if (side.status().error_number() == EACCES) {
     struct stat held{};

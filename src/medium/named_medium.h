@@ -95,6 +95,7 @@ class NamedMedium : public Medium {
   Status claim(const JournalId& journal_id, const std::optional<JournalId>& recovered) override;
   Result<SoughtJournal> seek_journal(const Mark& mark) override;
   Status retire_journal(const Mark& mark, const EmptyJournal& empty) override;
+  Status check_has_no_writer() override;
   bool can_mark() const override;
   Result<std::optional<Mark>> mark() override;
   Status set_mark(const Mark& mark) override;
@@ -142,8 +143,10 @@ class NamedMedium : public Medium {
                           MadeByWriter made_by_writer) const;
   Status check_may_still_write(uid_t owner_of_side) const;
   Result<SideFileOwner> check_side_file(int side, const struct stat& user) const;
-  Result<bool> is_marked(int side) const;
-  Result<bool> may_be_of_a_writer(int side, std::uint32_t owner_of_side) const;
+  Result<SideFileOwner> check_side_file_by(const std::optional<Mark>& mark, int side,
+                                           const struct stat& user) const;
+  Result<bool> may_be_of_a_writer(const std::optional<Mark>& mark, bool is_named,
+                                  std::uint32_t owner_of_side) const;
   Status check_file_system(int side, const struct stat& user) const;
   bool is_of_a_clone(int side, const struct stat& held) const;
   Status exclude_other_writers(const std::optional<Mark>& mark);
@@ -166,6 +169,7 @@ class NamedMedium : public Medium {
   Result<Descriptor> open_named_side_file(int flags) const;
   Status is_no_journal() const;
   Result<Descriptor> open_to_read() const;
+  Result<Descriptor> try_to_open_to_read() const;
 
   const OwnProcess process_;
   DescriptorFile base_;

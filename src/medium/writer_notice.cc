@@ -62,6 +62,10 @@ Status WriterNotices::put(const struct stat& user, Notice notice) {
 
 Result<bool> WriterNotices::others_have(const struct stat& user, Notice notice) {
   PAWL_TRY(open());
+  return ask(user, notice);
+}
+
+Result<bool> WriterNotices::ask(const struct stat& user, Notice notice) const {
   // As if to write: that meets who reads.
   struct flock lock = lock_of(user, notice, F_WRLCK);
   const off_t byte = lock.l_start;

@@ -32,6 +32,10 @@ class WriterNotices {
   // Whether another opener has put that notice for the file.  EBUSY: somebody holds a lock over the
   // notices of many files, so that this one cannot be told.
   Result<bool> others_have(const struct stat& user, Notice notice);
+  // The same, by the descriptor that others_have() or put() opened, which is_open(); for any number
+  // of threads at once.
+  Result<bool> ask(const struct stat& user, Notice notice) const;
+  bool is_open() const { return file_.is_open(); }
   // For all who have the descriptor: a child that lives on may have it as well.
   void withdraw();
   // Which holds them; a number below 0 where there are none.

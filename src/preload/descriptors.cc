@@ -23,6 +23,7 @@
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
 #include "medium/own_descriptors.h"
+#include "medium/parked_descriptors.h"
 #include "medium/readable_memory.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
@@ -30,6 +31,7 @@
 #include "preload/named_files.h"
 #include "preload/other_writers.h"
 #include "preload/own_descriptors.h"
+#include "preload/parents_files.h"
 #include "preload/patterns.h"
 #include "preload/read_snapshots.h"
 #include "preload/real.h"
@@ -56,40 +58,54 @@ bool needs_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE
 // A descriptor that can neither read nor write, or is of no named file, tells us nothing.
 bool is_of_interest(int flags) { return (flags & O_PATH) == 0 && (flags & O_DIRECTORY) == 0; }
 
-// The opened file joins its tracked file, or is recovered if a crash left it.
-Status after_open(int descriptor) {
+// Who may only read is shown a copy of what another process writes, if it asks by a name.
+enum class Asked { by_name, otherwise };
+
+// The opened file joins its tracked file, or is recovered if a crash left it.  False: it is to be
+// opened anew, for the name leads to another file than it did when that was looked at.
+Result<bool> after_open(int descriptor, Asked asked) {
   PAWL_TRY(join(descriptor));
   set_may_have_other_writer(descriptor, false);
-  if (table::may_be_tracked(descriptor)) return {};
+  if (table::may_be_tracked(descriptor)) return true;
   NamedFile file{};
-  if (real().fstat(descriptor, &file.status) != 0 || !S_ISREG(file.status.st_mode)) return {};
+  if (real().fstat(descriptor, &file.status) != 0 || !S_ISREG(file.status.st_mode)) return true;
   auto path = path_of_descriptor(descriptor);
   if (!path.ok()) {
-    if (fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0) return {};
+    if (fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0) return true;
     return path.status().with_text(path.status().text() +
                                    ", and it carries Pawl's mark: its journal may hold commits");
   }
-  if (path.value().empty()) return {};
+  if (path.value().empty()) return true;
   file.real_path = std::move(path.value());
   const bool is_only_read = (real().fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY;
-  set_may_have_other_writer(descriptor, !is_only_read && concerns_us(file.real_path));
-  return recover_before_use(file, is_only_read);
+  if (is_only_read && asked == Asked::by_name && is_written_elsewhere(file)) return false;
+  set_may_have_other_writer(descriptor, !is_only_read && concerns_us(file));
+  PAWL_TRY(recover_before_use(file, is_only_read));
+  return true;
 }
 
-// O_TRUNC on a tracked file: its new size, 0, is pending like any other.
+// O_TRUNC, of the file that was opened, whatever the name leads to by now.  On a tracked file the
+// new size, 0, is pending like any other.
 Status truncate_after_open(int descriptor) {
-  const Held file = hold_descriptor(descriptor);
-  if (!file)
-    return Status::failure(EBUSY, "the file stopped being mapped while it was opened; try again");
-  PAWL_TRY(check_ours(*file));
-  return file->mapping->truncate(0);
+  if (const Held file = hold_descriptor(descriptor)) {
+    PAWL_TRY(check_ours(*file));
+    return file->mapping->truncate(0);
+  }
+  PAWL_TRY(check_no_other_writer(descriptor));
+  struct stat status{};
+  if (real().fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  if (real().ftruncate(descriptor, 0) == 0) return {};
+  return FailedCall{errno, "cannot truncate the file"};
 }
 
 // What open() is to do, as was found out before.
 struct Plan {
   int copy = -1;           // of a file that another process writes: the descriptor to return
-  bool truncates = false;  // a tracked file, instead of the kernel
+  bool truncates = false;  // when it is open, instead of the kernel
 };
+
+// Each time the name has come to lead to another file.
+constexpr int kOpenAttemptsMax = 100;
 
 template <class LookUp>
 Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
@@ -98,6 +114,8 @@ Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
       (flags & O_TRUNC) != 0 && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
   const auto found = truncates ? look_up_file() : std::optional<NamedFile>();
   if (!found.ok()) return found.status();
+  // Nothing of that name; but in a moment another process may give it to a file that it has mapped.
+  if (truncates && !found.value()) plan.truncates = (flags & O_ACCMODE) != O_RDONLY;
   if (const auto& named = found.value()) {
     bool is_tracked = false;
     if (const Held file = hold_inode(named->status.st_dev, named->status.st_ino)) {
@@ -110,9 +128,10 @@ Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
       return FailedCall{errno, "cannot truncate " + named->real_path};
     if (!is_tracked) {
       // Nor may the file of another writer be cut.
-      if (Status left = recover_if_left(named->real_path); is_in_use(left)) return left;
+      if (Status left = recover_if_left(*named); is_in_use(left)) return left;
       // Its journal must not be replayed over what the program will write.
       PAWL_TRY(recover_before_use(*named, false));
+      plan.truncates = (flags & O_ACCMODE) != O_RDONLY && matches_a_pattern(named->real_path);
     }
   }
   const auto copy = open_committed(look_up_file, flags);
@@ -121,39 +140,52 @@ Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
   return plan;
 }
 
+bool may_write(int flags) { return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0; }
+
 // What open() does, however the program names the file: look_up_file() finds it beforehand, and
 // open_really(flags) opens it.  That may wait, for the other end of a FIFO or for a device: as long
-// as it does the thread is not inside, and signals and a cancellation reach it.
-template <class LookUp, class OpenReally>
-int open_by(int flags, const LookUp& look_up_file, const OpenReally& open_really) {
-  if (!is_of_interest(flags) || !in_own_process()) return open_really(flags);
-  Plan plan;
-  {
+// as it does the thread is not inside, and signals and a cancellation reach it.  In a child that
+// takes no locks refuse_parents() answers for the file, where it is to be written.
+template <class LookUp, class OpenReally, class RefuseParents>
+int open_by(int flags, const LookUp& look_up_file, const OpenReally& open_really,
+            const RefuseParents& refuse_parents) {
+  if (!is_of_interest(flags)) return open_really(flags);
+  if (!in_own_process()) return may_write(flags) && refuse_parents() != 0 ? -1 : open_really(flags);
+  for (int attempt = 0; attempt < kOpenAttemptsMax; ++attempt) {
+    Plan plan;
+    {
+      const Inside working;
+      auto planned = plan_open(flags, look_up_file);
+      if (!planned.ok()) return refuse("open", planned.status());
+      plan = planned.value();
+    }
+    if (plan.copy >= 0) {
+      set_stdio(plan.copy, false);
+      return plan.copy;
+    }
+    const int descriptor = open_really(plan.truncates ? flags & ~O_TRUNC : flags);
+    if (descriptor < 0) return descriptor;
     const Inside working;
-    auto planned = plan_open(flags, look_up_file);
-    if (!planned.ok()) return refuse("open", planned.status());
-    plan = planned.value();
+    set_stdio(descriptor, false);
+    const auto opened = after_open(descriptor, Asked::by_name);
+    Status status = opened.status();
+    if (opened.ok() && opened.value() && plan.truncates) status = truncate_after_open(descriptor);
+    if (opened.ok() && opened.value() && status.ok()) return descriptor;
+    ::pawl::preload::table::detach(descriptor);
+    parked_descriptors::close(Descriptor(descriptor));
+    if (!status.ok()) return refuse("open", status);
   }
-  if (plan.copy >= 0) {
-    set_stdio(plan.copy, false);
-    return plan.copy;
-  }
-  const int descriptor = open_really(plan.truncates ? flags & ~O_TRUNC : flags);
-  if (descriptor < 0) return descriptor;
-  const Inside working;
-  set_stdio(descriptor, false);
-  Status status = after_open(descriptor);
-  if (status.ok() && plan.truncates) status = truncate_after_open(descriptor);
-  if (status.ok()) return descriptor;
-  ::pawl::preload::table::detach(descriptor);
-  real().close(descriptor);
-  return refuse("open", status);
+  return refuse("open", EBUSY, "the name leads to another file each time; try again");
 }
 
 int open_file(int directory, const char* path, int flags, mode_t mode) {
+  const bool follows = (flags & O_NOFOLLOW) == 0;
   return open_by(
-      flags, [&] { return look_up(directory, path, (flags & O_NOFOLLOW) == 0); },
-      [&](int asked) { return real().openat(directory, path, asked, mode); });
+      flags, [&] { return look_up(directory, path, follows); },
+      [&](int asked) { return real().openat(directory, path, asked, mode); },
+      [&] {
+        return refuse_parents_file("open", directory, path, follows ? 0 : AT_SYMLINK_NOFOLLOW);
+      });
 }
 
 Result<std::optional<NamedFile>> look_up_handle(int mount, file_handle* handle) {
@@ -165,13 +197,23 @@ Result<std::optional<NamedFile>> look_up_handle(int mount, file_handle* handle) 
   return std::optional(std::move(file.value()));
 }
 
+int refuse_parents_file_of(int mount, file_handle* handle) {
+  const int opened = real().open_by_handle_at(mount, handle, O_PATH | O_CLOEXEC);
+  if (opened < 0) return 0;
+  const int refused = refuse_parents_file("open", opened);
+  real().close(opened);
+  if (refused != 0) errno = EPERM;
+  return refused;
+}
+
 // A descriptor that came from elsewhere is open already: what open() would refuse is said.
 void take_received(const char* call, int descriptor) {
   if (inside() || !in_own_process()) return;
   const int error_number = errno;
   const Inside working;
   set_stdio(descriptor, false);
-  if (const Status status = after_open(descriptor); !status.ok()) say(call, status.text());
+  if (const auto opened = after_open(descriptor, Asked::otherwise); !opened.ok())
+    say(call, opened.status().text());
   errno = error_number;
 }
 
@@ -340,12 +382,16 @@ bool may_have_locks_of_its_own(int descriptor) {
              std::string_view::npos;
 }
 
-// The one who held the lock before may have died with it.
+// The one who held the lock before may have died with it, or be about to: the program's locks go
+// before ours do.
 void after_locking(const char* call, int descriptor) {
   if (inside() || !in_own_process() || table::may_be_tracked(descriptor)) return;
   const int error_number = errno;
   const Inside working;
-  if (const auto status = after_open(descriptor); !status.ok()) say(call, status.text());
+  if (struct stat status{}; real().fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode))
+    wait_for_other_writer_to_end(status);
+  if (const auto opened = after_open(descriptor, Asked::otherwise); !opened.ok())
+    say(call, opened.status().text());
   errno = error_number;
 }
 
@@ -444,7 +490,7 @@ Status let_go(int descriptor) {
 
 PAWL_INTERPOSE int open(const char* path, int flags, ...) try {
   PAWL_TAKE_MODE(mode)
-  PAWL_PASS(keep_for_core(real().openat(AT_FDCWD, path, flags, mode)));
+  PAWL_PASS(open_for_core([&] { return real().openat(AT_FDCWD, path, flags, mode); }));
   PAWL_RETURN(open_file(AT_FDCWD, path, flags, mode));
 }
 PAWL_OR_NO_MEMORY
@@ -453,7 +499,7 @@ PAWL_ALSO_KNOWN_AS(__open, open);
 PAWL_ALSO_KNOWN_AS(__open64, open);
 PAWL_INTERPOSE int openat(int directory, const char* path, int flags, ...) try {
   PAWL_TAKE_MODE(mode)
-  PAWL_PASS(keep_for_core(real().openat(directory, path, flags, mode)));
+  PAWL_PASS(open_for_core([&] { return real().openat(directory, path, flags, mode); }));
   PAWL_RETURN(open_file(directory, path, flags, mode));
 }
 PAWL_OR_NO_MEMORY
@@ -469,7 +515,8 @@ PAWL_INTERPOSE int open_by_handle_at(int mount, file_handle* handle, int flags) 
   PAWL_PASS(real().open_by_handle_at(mount, handle, flags));
   PAWL_RETURN(open_by(
       flags, [&] { return look_up_handle(mount, handle); },
-      [&](int asked) { return real().open_by_handle_at(mount, handle, asked); }));
+      [&](int asked) { return real().open_by_handle_at(mount, handle, asked); },
+      [&] { return refuse_parents_file_of(mount, handle); }));
 }
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int pidfd_getfd(int process, int number, unsigned flags) noexcept try {
@@ -509,14 +556,14 @@ PAWL_OR_NO_MEMORY
 // What a program built with _FORTIFY_SOURCE calls when it gives no mode.
 PAWL_INTERPOSE int __openat_2(int directory, const char* path, int flags) try {
   if (needs_mode(flags)) __chk_fail();
-  PAWL_PASS(keep_for_core(real().openat(directory, path, flags)));
+  PAWL_PASS(open_for_core([&] { return real().openat(directory, path, flags); }));
   PAWL_RETURN(open_file(directory, path, flags, 0));
 }
 PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(__openat64_2, __openat_2);
 PAWL_INTERPOSE int __open_2(const char* path, int flags) try {
   if (needs_mode(flags)) __chk_fail();
-  PAWL_PASS(keep_for_core(real().openat(AT_FDCWD, path, flags)));
+  PAWL_PASS(open_for_core([&] { return real().openat(AT_FDCWD, path, flags); }));
   PAWL_RETURN(open_file(AT_FDCWD, path, flags, 0));
 }
 PAWL_OR_NO_MEMORY

@@ -47,9 +47,7 @@ Result<bool> goes_with_its_file(int directory, const std::string& journal) {
   if (!place.ok()) return place.status();
   const std::string path = (place.value() == "/" ? "" : place.value()) + "/" + name;
   if (!matches_a_pattern(path)) return false;
-  if (const auto written = has_writer(path + kJournalSuffix); written.ok() && written.value())
-    return true;
-  const Status recovered = recover_now(path);
+  const Status recovered = recover_now({status, path});
   if (recovered.error_number() == EBUSY) return true;  // another process opens it, or recovers it
   return recovered.ok() &&
          real().fstatat(directory, journal.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0;

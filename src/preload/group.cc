@@ -7,8 +7,10 @@
 
 #include "mapping/group.h"
 #include "mapping/map_atomic.h"
+#include "medium/descriptor.h"
 #include "medium/environment.h"
 #include "medium/open_medium.h"
+#include "preload/lifecycle.h"
 #include "preload/own_descriptors.h"
 
 namespace pawl::preload {
@@ -16,7 +18,8 @@ namespace {
 
 struct GroupOfProcess {
   std::string path;  // empty: there is none
-  std::mutex lock;   // taken after a TrackedFile's; guards the pointer, and opening and closing
+  std::mutex lock;   // taken after a TrackedFile's; guards what follows, and opening and closing
+  std::string path_now;  // its directory may have been renamed
   std::shared_ptr<Group> group;
   std::shared_ptr<Group> aside;  // closed for an exec: it keeps other processes away
 };
@@ -34,9 +37,18 @@ std::shared_ptr<Group> group() {
   return own().group;
 }
 
+// With the lock held.  False: it has lost its name.
+bool follow_name(const Group& open) {
+  std::string name = name_in_force(open.medium().base_descriptor());
+  if (name.empty()) return false;
+  own().path_now = std::move(name);
+  return true;
+}
+
 // With the lock held.
 Status close_if_unused() {
   if (own().group == nullptr || own().group->files() > 0) return {};
+  follow_name(*own().group);
   Status closed = own().group->close();
   own().group.reset();
   return closed;
@@ -54,7 +66,8 @@ Status check_none_is_lost() {
 // With the lock held.
 Status open_group(const Options& options) {
   if (own().group != nullptr) return {};
-  auto medium = Group::open_medium(own().path);
+  if (own().aside != nullptr) follow_name(*own().aside);
+  auto medium = Group::open_medium(own().path_now);
   if (!medium.ok()) return medium.status();
   if (own().aside != nullptr) {
     medium.value()->take_over_writer(own().aside->medium());
@@ -93,10 +106,10 @@ void read_group() {
   const char* const variable = environment_variable("PAWL_GROUP");
   if (variable == nullptr || *variable == '\0') return;
   own().path = variable;
-  if (own().path.front() == '/') return;
   char directory[PATH_MAX];
-  if (getcwd(directory, sizeof directory) != nullptr)
+  if (own().path.front() != '/' && getcwd(directory, sizeof directory) != nullptr)
     own().path = std::string(directory) + "/" + own().path;
+  own().path_now = own().path;
 }
 
 bool has_group() { return !own().path.empty(); }
@@ -111,6 +124,23 @@ Result<std::unique_ptr<Mapping>> open_mapping(int descriptor, Medium* aside) {
                           : open_alone(descriptor, options.value(), aside);
   });
   return mapping;
+}
+
+Status check_group_usable() {
+  if (!has_group()) return {};
+  const std::lock_guard guard(own().lock);
+  if (own().group == nullptr || follow_name(*own().group)) return {};
+  return Status::failure(EBUSY, own().path_now +
+                                    ", the file of the group, cannot be opened again "
+                                    "under its name");
+}
+
+std::string path_of_open_group() {
+  if (!has_group()) return {};
+  const std::lock_guard guard(own().lock);
+  if (own().group == nullptr) return {};
+  follow_name(*own().group);
+  return own().path_now;
 }
 
 Status close_group_if_unused() {

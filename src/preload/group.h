@@ -17,6 +17,11 @@ bool has_group();
 // be, or alone.  It takes over what keeps other writers away from the medium of one that stepped
 // aside.
 Result<std::unique_ptr<Mapping>> open_mapping(int descriptor, Medium* aside = nullptr);
+// Before a file is closed that is to be opened again, and with the last one the group.  EBUSY: its
+// file is not found under its name.
+Status check_group_usable();
+// Empty: it is not open, or there is none.
+std::string path_of_open_group();
 // After a file was closed: the group goes with its last one, so that another process may have it.
 Status close_group_if_unused();
 // After the last file was closed for an exec, which may fail: no other process may have it.

@@ -10,6 +10,7 @@
 #include "preload/inside.h"
 #include "preload/messages.h"
 #include "preload/real.h"
+#include "preload/symbol_table.h"
 
 namespace pawl::preload {
 namespace {
@@ -56,10 +57,10 @@ bool is_in_c_library(const void* address) {
          here.dli_fbase == there.dli_fbase;
 }
 
-// By the C library's handle a program finds its functions past those here: it is given these
-// instead of the ones that they stand in for, which another library may stand before as well.
-[[gnu::noinline]] void* find_by_handle(void* handle, const char* name) noexcept {
-  void* const found = real_dlsym()(handle, name);
+// By the C library's handle, or by a version, a program finds its functions past those here: it is
+// given these instead of the ones that they stand in for, which another library may stand before as
+// well.
+void* own_instead_of(void* found, const char* name) {
   if (found == nullptr) return found;
   void* const own = own_function(name);
   const bool stands_in =
@@ -68,12 +69,40 @@ bool is_in_c_library(const void* address) {
   return stands_in ? own : found;
 }
 
+[[gnu::noinline]] void* find_by_handle(void* handle, const char* name) noexcept {
+  return own_instead_of(real_dlsym()(handle, name), name);
+}
+
+[[gnu::noinline]] void* find_version(void* handle, const char* name, const char* version) noexcept {
+  return own_instead_of(real_dlvsym()(handle, name, version), name);
+}
+
+// True for the program, and libraries that are preloaded before this one: RTLD_NEXT finds the
+// functions here for them.  None of these is ever unloaded.
+bool stands_before_here(const void* caller) noexcept {
+  Dl_info info{};
+  void* library = nullptr;
+  if (dladdr1(caller, &info, &library, RTLD_DL_LINKMAP) == 0) return false;
+  const link_map* before = own_library();
+  while (before != nullptr && before != library) before = before->l_prev;
+  return before != nullptr && before != own_library();
+}
+
 }  // namespace
 
 // Where the caller is says what RTLD_NEXT and RTLD_DEFAULT find: a jump, as below.
 PAWL_INTERPOSE void* dlsym(void* handle, const char* name) noexcept {
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT) return real_dlsym()(handle, name);
   return find_by_handle(handle, name);
+}
+
+// The functions here have no version, and stand in for all that libc's have.  What is not found
+// from here for a caller elsewhere is found by a jump.
+PAWL_INTERPOSE void* dlvsym(void* handle, const char* name, const char* version) noexcept {
+  if ((handle == RTLD_NEXT && !stands_before_here(__builtin_return_address(0))) ||
+      own_function(name) == nullptr)
+    return real_dlvsym()(handle, name, version);
+  return find_version(handle, name, version);
 }
 
 // libc's dlopen() looks where the library of its caller says (DT_RUNPATH), and finds the caller by

@@ -1,7 +1,6 @@
 #include "preload/lifecycle.h"
 
 #include <dirent.h>
-#include <sys/eventfd.h>
 #include <sys/xattr.h>
 #include <climits>
 
@@ -20,13 +19,12 @@
 #include "medium/block_medium.h"
 #include "medium/memory_functions.h"
 #include "medium/own_process.h"
-#include "medium/parked_descriptors.h"
 #include "medium/size_limit.h"
-#include "medium/writer_notice.h"
 #include "preload/group.h"
 #include "preload/inside.h"
 #include "preload/kernel_mappings.h"
 #include "preload/messages.h"
+#include "preload/other_writers.h"
 #include "preload/own_descriptors.h"
 #include "preload/real.h"
 #include "preload/stdio_descriptors.h"
@@ -113,37 +111,20 @@ Status lost_since_last_commit(const TrackedFile& file, const Status& why) {
                       " is as its last commit left it, and what was stored since is lost: ");
 }
 
-// A descriptor to map a file with, and whether it is the program's.
-struct UsableDescriptor {
-  int descriptor = -1;
-  bool borrowed = true;
+// The file by the descriptor that the core has of it: the program may have closed its own, and may
+// not open the file any more.
+struct Base {
+  int descriptor = -1;  // the program closed that one, too, past the face
+  nlink_t names = 0;
 };
 
-// The program may hold fcntl() locks on the file, which a close would drop.
-void give_up(const UsableDescriptor& usable) {
-  if (usable.descriptor >= 0 && !usable.borrowed)
-    parked_descriptors::close(Descriptor(usable.descriptor));
-}
-
-UsableDescriptor find_usable(const TrackedFile& file, const std::vector<int>& descriptors) {
-  for (const int descriptor : descriptors) {
-    const int flags = real().fcntl(descriptor, F_GETFL);
-    if (flags >= 0 && (flags & O_ACCMODE) == O_RDWR) return {descriptor, true};
-  }
+Base base_of(const TrackedFile& file) {
+  const int descriptor = file.mapping->medium().base_descriptor();
   struct stat status{};
-  if (real().stat(file.path.c_str(), &status) != 0 || status.st_dev != file.device ||
+  if (real().fstat(descriptor, &status) != 0 || status.st_dev != file.device ||
       status.st_ino != file.inode)
     return {};
-  if (Descriptor parked = parked_descriptors::take(status, O_RDWR); parked.valid())
-    return {parked.release(), false};
-  const StandardNumbersTaken taken;
-  UsableDescriptor usable{real().open(file.path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW), false};
-  if (usable.descriptor < 0) return {};
-  if (real().fstat(usable.descriptor, &status) == 0 && status.st_dev == file.device &&
-      status.st_ino == file.inode)
-    return usable;
-  give_up(usable);
-  return {};
+  return {descriptor, status.st_nlink};
 }
 
 // Puts the kernel's shared mapping of the file in the place of the working view, in one step.
@@ -258,6 +239,7 @@ Held hold_descriptor(int descriptor) {
   if (real().fstat(descriptor, &status) == 0 && status.st_dev == held->device &&
       status.st_ino == held->inode)
     return held;
+  if (!in_own_process()) return {};  // the table may be the parent's
   // While the file is locked nobody attaches a descriptor to it, as one that is opened just now.
   table::detach_from(*held, descriptor);
   if (const Status ended = end_if_unused(held.file); !ended.ok()) say("close", ended.text());
@@ -345,6 +327,11 @@ Result<TrackedFilePointer> start(int descriptor, const struct stat& status, bool
   return failure;
 }
 
+std::string present_name(const TrackedFile& file) {
+  const int base = file.mapping != nullptr ? base_of(file).descriptor : -1;
+  return base >= 0 ? name_in_force(base) : std::string();
+}
+
 Status join(int descriptor) {
   if (table::is_empty()) return {};
   if (const Held held = hold_descriptor(descriptor)) return {};
@@ -402,16 +389,11 @@ void forget(TrackedFile& file) {
   table::erase(file);
 }
 
-// The kernel's shared mapping, by the descriptor that the core had: the program may have closed its
-// own, and may not open the file any more.
+// The kernel's shared mapping.
 Status map_plainly_without_a_name(const TrackedFile& file, const Window& window) {
-  const int descriptor = file.mapping->medium().base_descriptor();
-  struct stat status{};
-  // The program may have closed it, and opened something else.
-  if (real().fstat(descriptor, &status) != 0 || status.st_dev != file.device ||
-      status.st_ino != file.inode)
-    return Status::failure(EBADF, file.path + " cannot be mapped plainly again");
-  return map_plainly(window, descriptor);
+  const int base = base_of(file).descriptor;
+  if (base < 0) return Status::failure(EBADF, file.path + " cannot be mapped plainly again");
+  return map_plainly(window, base);
 }
 
 // Closes the file's mapping, and puts the kernel's in its place.  When only that last step fails,
@@ -430,19 +412,6 @@ Status leave_to_the_kernel(TrackedFile& file) {
   return outcome;
 }
 
-// What opening a mapping takes, and some to spare.
-constexpr std::size_t kDescriptorsToTakeUp = 16;
-
-Status check_descriptors_left() {
-  std::array<Descriptor, kDescriptorsToTakeUp> taken;
-  for (Descriptor& descriptor : taken) {
-    descriptor = Descriptor(::eventfd(0, EFD_CLOEXEC));
-    if (!descriptor.valid())
-      return FailedCall{errno, "a file that is mapped atomically cannot be opened again"};
-  }
-  return {};
-}
-
 Status check_size_limit(const TrackedFile& file) {
   if (file_size_limit() >= kJournalSizeMin) return {};
   return Status::failure(EFBIG, PAWL_ERROR_FILE_SIZE_LIMIT,
@@ -454,17 +423,16 @@ Status check_size_limit(const TrackedFile& file) {
 // Whether the file can be opened again after it stepped aside.  Not inlined: the stacks of threads
 // may be small, and the commit beside it needs the room.
 [[gnu::noinline]] Status check_usable(const TrackedFile& file) {
-  PAWL_TRY(check_descriptors_left());
   PAWL_TRY(check_size_limit(file));
   if (!file.mapping->window()) return {};
-  const UsableDescriptor usable = find_usable(file, table::descriptors_of(file));
-  if (usable.descriptor < 0) {
-    return Status::failure(
-        EBUSY, file.path + " is mapped atomically and cannot be opened again under its name");
-  }
-  const auto path = path_of_descriptor(usable.descriptor);
-  give_up(usable);
-  return path.status();
+  const int base = base_of(file).descriptor;
+  PAWL_TRY(path_of_descriptor(base).status());
+  const std::string link = link_to_descriptor(base);
+  if (faccessat(AT_FDCWD, link.c_str(), R_OK | W_OK, AT_EACCESS) != 0)
+    return FailedCall{errno, file.path + " is mapped atomically and cannot be opened again"};
+  if (!name_in_force(base).empty()) return {};
+  return Status::failure(
+      EBUSY, file.path + " is mapped atomically and cannot be opened again under its name");
 }
 
 }  // namespace
@@ -496,6 +464,7 @@ Status end_for_good(TrackedFile& file, bool& has_all) {
   has_all = has_all && !is_lost;
   const Status left = leave_to_the_kernel(file);
   if (left.ok()) forget(file);
+  file.is_closed = true;
   if (is_lost) return lost_since_last_commit(file, committed);
   return committed.ok() ? left : committed;
 }
@@ -506,10 +475,15 @@ Status suspend(const TrackedFilePointer& file, Mapping::Aside aside) {
   Status stepped = at_border([&]() -> Status {
     PAWL_TRY(check_ours(*file));
     if (!has_group() || suspended_files == 0) PAWL_TRY(commit_all(*file));
+    PAWL_TRY(reserve::keep_for(suspended_files + 1));
     PAWL_TRY(check_usable(*file));
+    if (aside == Mapping::Aside::is_closed) PAWL_TRY(check_group_usable());
     return file->mapping->step_aside(aside);
   });
-  if (!stepped.ok()) return stepped;
+  if (!stepped.ok()) {
+    if (suspended_files == 0) reserve::empty();
+    return stepped;
+  }
   file->is_suspended = true;
   ++suspended_files;
   if (aside != Mapping::Aside::is_closed) return {};
@@ -521,6 +495,11 @@ Status suspend(const TrackedFilePointer& file, Mapping::Aside aside) {
 Result<std::optional<SetAside>> set_aside(Held held) {
   if (held->is_lost) return std::optional<SetAside>();
   PAWL_TRY(check_ours(*held));
+  if (base_of(*held).names > 1) {
+    return Status::failure(EBUSY, held->path +
+                                      " is mapped atomically under one of its names; unmap it "
+                                      "before one of them is removed");
+  }
   PAWL_TRY(held->mapping->step_aside(Mapping::Aside::loses_name));
   return std::optional(SetAside{std::move(held.file), std::move(held.lock)});
 }
@@ -578,19 +557,13 @@ void lose(TrackedFile& file, const char* call, const Status& why) {
   file.is_lost = true;
 }
 
-Result<std::unique_ptr<Mapping>> open_again(const TrackedFile& file) {
-  const UsableDescriptor usable = find_usable(file, table::descriptors_of(file));
-  if (usable.descriptor < 0) return Status::failure(ENOENT, file.path + " cannot be opened again");
-  auto mapping = open_mapping(usable.descriptor, &file.mapping->medium());
-  give_up(usable);
-  return mapping;
-}
-
 // Of a mapping that stepped aside.
 void take_up(TrackedFile& file, const char* call) {
   give_journal_up(file, call);
   const Status taken = at_border([&]() -> Status {
-    auto mapping = open_again(file);
+    const int base = base_of(file).descriptor;
+    if (base < 0) return Status::failure(ENOENT, file.path + " cannot be opened again");
+    auto mapping = open_mapping(base, &file.mapping->medium());
     PAWL_TRY(mapping.status());
     Status taken_over = mapping.value()->take_over(*file.mapping);
     if (taken_over.ok()) {
@@ -603,25 +576,48 @@ void take_up(TrackedFile& file, const char* call) {
   if (!taken.ok()) lose(file, call, taken);
 }
 
+bool follow_name(TrackedFile& file) {
+  bool is_known = false;
+  // Without memory it keeps the old one, for messages.
+  [[maybe_unused]] const Status followed = at_border([&]() -> Status {
+    std::string name = present_name(file);
+    is_known = !name.empty();
+    if (is_known) file.path = std::move(name);
+    return {};
+  });
+  return is_known;
+}
+
 void come_back(TrackedFile& file, const char* call) {
   if (!at_border([&] { return file.mapping->come_back(); }).ok()) take_up(file, call);
 }
 
 using Return = void (*)(TrackedFile& file, const char* call);
 
+// How many of the reserve go before a file is taken up: not all calls that open one take from it.
+constexpr std::size_t kForOtherCalls = 3;
+
 void resume(const TrackedFilePointer& file, const char* call, Return how) {
   --suspended_files;
   file->is_suspended = false;
+  reserve::give_back(kForOtherCalls);
   if (file->inherited) return;  // a signal handler during exec forked
   how(*file, call);
   // Or closed the last descriptor.
   if (const Status ended = at_border([&] { return end_if_unused(file); }); !ended.ok())
     say(call, ended.text());
+  if (suspended_files == 0) {
+    reserve::empty();
+  } else {
+    [[maybe_unused]] const Status kept =
+        at_border([] { return reserve::keep_for(suspended_files); });
+  }
 }
 
 void resume_each(const std::vector<TrackedFilePointer>& suspended, const char* call, Return how) {
   for (const TrackedFilePointer& file : suspended) {
     const std::lock_guard guard(file->lock);
+    if (!file->inherited) follow_name(*file);
     resume(file, call, how);
   }
 }
@@ -629,8 +625,17 @@ void resume_each(const std::vector<TrackedFilePointer>& suspended, const char* c
 }  // namespace
 
 void let_go_of(SetAside& aside, const char* call) {
-  leave_in_base(*aside.file, call);
-  forget(*aside.file);
+  TrackedFile& file = *aside.file;
+  if (base_of(file).names == 0) {
+    leave_in_base(file, call);
+    forget(file);
+  } else if (follow_name(file)) {
+    take_up(file, call);
+  } else {
+    lose(
+        file, call,
+        Status::failure(EIO, "another process has just given it another name, which is not known"));
+  }
   aside.lock.unlock();
 }
 
@@ -647,7 +652,9 @@ bool end_all(const char* call) {
     file = table::first_behind(file == nullptr ? 0 : file->order);
     if (file == nullptr) break;
     const Held held = hold_file(file);
-    if (!held || file->mapping == nullptr || file->inherited) continue;
+    if (!held || file->inherited) continue;
+    has_all = has_all && !file->is_lost;
+    if (file->mapping == nullptr || file->is_closed) continue;
     const Status ended = at_border([&] { return end_for_good(*file, has_all); });
     if (!ended.ok()) say(call, ended.text());
   }
@@ -680,13 +687,17 @@ void go_on_all(const std::vector<TrackedFilePointer>& suspended, const char* cal
   resume_each(suspended, call, come_back);
 }
 
-Status recover_now(const std::string& real_path) {
-  const std::string journal = real_path + kJournalSuffix;
+Status recover_now(const NamedFile& file) {
+  // First, by its inode: a writer that has stepped aside has neither mark nor journal.  Where that
+  // cannot be told, those have to do.
+  if (const auto written = has_other_writer(file.status); written.ok() && written.value())
+    return is_written_by_other(file.real_path);
+  const std::string journal = file.real_path + kJournalSuffix;
   struct stat status{};
   // Without its journal a marked file is refused, or has a writer that knows it by another name.
-  const bool is_marked = ::getxattr(real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0;
+  const bool is_marked = ::getxattr(file.real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0;
   if (!is_marked && real().lstat(journal.c_str(), &status) != 0) return {};
-  auto medium = open_block_medium(real_path, false);
+  auto medium = open_block_medium(file.real_path, false);
   if (!medium.ok()) return medium.status();
   return recover(*medium.value()).status();
 }
@@ -696,27 +707,24 @@ namespace {
 // A writer puts its notice when everything that a crash had left in the journal is in the file, and
 // before its first commit: who has the file without that notice replays, or is about to.  Where the
 // notices cannot be read, whoever has the file is taken for a writer.
-bool has_no_writer(const std::string& real_path) {
-  struct stat status{};
-  if (real().stat(real_path.c_str(), &status) != 0) return false;
-  WriterNotices notices;
-  const auto others = notices.others_have(status, Notice::writer);
-  return others.ok() && !others.value();
+bool has_no_writer(const NamedFile& file) {
+  const auto written = has_any_writer(file.status);
+  return written.ok() && !written.value();
 }
 
 }  // namespace
 
-Status retry_while_opened(const std::string& real_path, const std::function<Status()>& attempt) {
+Status retry_while_opened(const NamedFile& file, const std::function<Status()>& attempt) {
   constexpr std::chrono::milliseconds kPauseMax{20};
   const auto end = std::chrono::steady_clock::now() + kOtherOpenerMax;
   for (std::chrono::milliseconds pause{1};; pause = std::min(2 * pause, kPauseMax)) {
     Status status = attempt();
-    if (status.error_number() != EBUSY || !has_no_writer(real_path)) return status;
+    if (status.error_number() != EBUSY || !has_no_writer(file)) return status;
     if (std::chrono::steady_clock::now() >= end) break;
     std::this_thread::sleep_for(pause);
   }
   return Status::failure(ETIMEDOUT,
-                         real_path +
+                         file.real_path +
                              " is being opened or recovered by another process for more "
                              "than " +
                              std::to_string(kOtherOpenerMax.count()) +
@@ -724,8 +732,8 @@ Status retry_while_opened(const std::string& real_path, const std::function<Stat
                              "which process it is)");
 }
 
-Status recover_if_left(const std::string& real_path) {
-  return retry_while_opened(real_path, [&] { return recover_now(real_path); });
+Status recover_if_left(const NamedFile& file) {
+  return retry_while_opened(file, [&] { return recover_now(file); });
 }
 
 bool is_in_use(const Status& recovered) {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 
+#include "preload/named_files.h"
 #include "preload/tracked_files.h"
 
 namespace pawl::preload {
@@ -34,6 +35,9 @@ bool program_has_other_threads();
 // has no name.  Fails where the name cannot be found out: ENOTSUP without /proc (in a chroot),
 // ENAMETOOLONG beyond PATH_MAX.
 Result<std::string> path_of_descriptor(int descriptor);
+
+// Locked.  As that of the core's descriptor (medium/descriptor.h).
+std::string present_name(const TrackedFile& file);
 
 // Takes the file of `descriptor` (regular, open O_RDWR) under Pawl: recovers it when a crash left
 // it, makes its journal, and attaches every descriptor the process has of it.  Returns the file
@@ -145,10 +149,12 @@ struct SetAside {
   TrackedFilePointer file;
   std::unique_lock<std::mutex> lock;
 };
-// Empty when the file is lost.  On failure it is still tracked.
+// Empty when the file is lost.  On failure it is still tracked.  EBUSY: it has several names.
 Result<std::optional<SetAside>> set_aside(Held held);
 // The name is gone: descriptors and window are the kernel's from here on, with all that the program
-// stored.  What has no name does not survive a crash, and has nothing to keep.
+// stored.  What has no name does not survive a crash, and has nothing to keep.  Where another
+// process gave the file another name meanwhile it stays as its last commit left it: it is taken up
+// again under that name, or is lost (TrackedFile::is_lost).
 void let_go_of(SetAside& aside, const char* call);
 // The name stayed: the file is as it was, and nothing was taken from it for that.
 void take_back(SetAside& aside, const char* call);
@@ -167,17 +173,17 @@ void go_on_all(const std::vector<TrackedFilePointer>& suspended, const char* cal
 // How long a call waits for another opener of its file.
 inline constexpr std::chrono::seconds kOtherOpenerMax{60};
 
-// Replays the journal that a crash left beside the file at this path, if there is one.  Waits where
+// Replays the journal that a crash left beside the file, if there is one.  Waits where
 // another opener is at it: what the caller does to the file would be overwritten by the replay.
 // EBUSY when the file has a live writer, ETIMEDOUT when the other opener takes too long.
-Status recover_if_left(const std::string& real_path);
+Status recover_if_left(const NamedFile& file);
 
 // The same, and waits for nobody.
-Status recover_now(const std::string& real_path);
+Status recover_now(const NamedFile& file);
 
 // Calls attempt() until it answers other than EBUSY, or the file has a writer.  As long as it has
 // none, somebody opens or recovers it.
-Status retry_while_opened(const std::string& real_path, const std::function<Status()>& attempt);
+Status retry_while_opened(const NamedFile& file, const std::function<Status()>& attempt);
 
 // Whether a call that takes the file's name or content away is refused by this answer of
 // recover_if_left().  What cannot be recovered for other reasons can still be removed.

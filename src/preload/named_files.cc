@@ -10,6 +10,7 @@
 #include "medium/block_medium.h"
 #include "medium/readable_memory.h"
 #include "preload/lifecycle.h"
+#include "preload/other_writers.h"
 #include "preload/patterns.h"
 #include "preload/read_snapshots.h"
 #include "preload/real.h"
@@ -87,7 +88,10 @@ Result<std::optional<NamedFile>> look_up_by_links(int directory, const char* pat
     file.real_path = std::move(real_path.value());
     return std::optional(std::move(file));
   }
-  if (is_no_concern(name, follow_links, file.status)) return std::optional<NamedFile>();
+  if (is_no_concern(name, follow_links, file.status)) {
+    errno = 0;  // it is there
+    return std::optional<NamedFile>();
+  }
   if (!real_path.ok()) return real_path.status();
   return Status::failure(EAGAIN, real_path.value() + " is being replaced; try again");
 }
@@ -106,7 +110,10 @@ Result<NamedFile> identify(int descriptor) {
 }
 
 Result<std::optional<NamedFile>> look_up(int directory, const char* path, bool follow_links) {
-  if (path == nullptr) return std::optional<NamedFile>();
+  if (path == nullptr) {
+    errno = EFAULT;
+    return std::optional<NamedFile>();
+  }
   const int handle =
       real().openat(directory, path, O_PATH | O_CLOEXEC | (follow_links ? 0 : O_NOFOLLOW));
   if (handle < 0 && is_of_the_name(errno)) return std::optional<NamedFile>();
@@ -140,22 +147,24 @@ Status check_takes_a_journal(const std::string& path) {
   return {};
 }
 
-bool concerns_us(const std::string& real_path) {
-  return matches_a_pattern(real_path) ||
-         getxattr(real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0;
+bool concerns_us(const NamedFile& file) {
+  if (matches_a_pattern(file.real_path) ||
+      getxattr(file.real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0)
+    return true;
+  const auto written = has_any_writer(file.status);
+  return written.ok() && written.value();
 }
 
 Status recover_before_use(const NamedFile& file, bool is_only_read) {
   if (!S_ISREG(file.status.st_mode)) return {};
   if (is_only_read && !matches_a_pattern(file.real_path)) return {};
-  Status status = retry_while_opened(file.real_path, [&] {
+  Status status = retry_while_opened(file, [&] {
     // Whoever may only read it leaves it to its writer; what was committed is shown by a copy.
-    if (is_only_read && is_written_elsewhere(file))
-      return Status::failure(EBUSY, file.real_path + " has a writer");
-    return recover_now(file.real_path);
+    if (is_only_read && is_written_elsewhere(file)) return is_written_by_other(file.real_path);
+    return recover_now(file);
   });
   if (status.ok() || status.error_number() == EBUSY) return {};
-  if (!concerns_us(file.real_path)) return {};
+  if (!concerns_us(file)) return {};
   if (status.error_number() != EACCES) return status;
   return status.with_text(status.text() +
                           ". A crash left it open, and it must be recovered first by "

@@ -23,10 +23,11 @@ struct NamedFile {
 Result<NamedFile> identify(int descriptor);
 
 // What the name stands for; nothing when there is no such file, or it is out of the program's
-// reach: the kernel says so as well.  Opens it with O_PATH only, so that no lock of the program is
-// lost and no permission is asked for; where all descriptors are in use, and without /proc, the
-// path is followed link by link.  Fails where the file's path cannot be found out, unless the file
-// carries no mark and is not tracked: what is done to it is then no concern of ours.
+// reach: errno says which, and is 0 where it is there, and no concern of ours.  Opens it with
+// O_PATH only, so that no lock of the program is lost and no permission is asked for; where all
+// descriptors are in use, and without /proc, the path is followed link by link.  Fails where the
+// file's path cannot be found out, unless the file carries no mark and is not tracked: what is done
+// to it is then no concern of ours.
 Result<std::optional<NamedFile>> look_up(int directory, const char* path, bool follow_links);
 
 // Where a file of that name is, or would be: the path of its directory, without links, and its last
@@ -42,9 +43,9 @@ Status check_takes_a_journal(const std::string& path);
 // no pattern reads it as any program does: then nothing is looked at that stands beside it.
 Status recover_before_use(const NamedFile& file, bool is_only_read);
 
-// True when the file matches a pattern or carries a mark: what stands beside it is then its
-// journal.
-bool concerns_us(const std::string& real_path);
+// True when the file matches a pattern, carries a mark or has a writer: what stands beside it is
+// then its journal.
+bool concerns_us(const NamedFile& file);
 
 // unlink(2) as the program calls it.  The caller is not inside().
 int unlink_file(const char* path);

@@ -15,6 +15,8 @@
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/named_files.h"
+#include "preload/parents_files.h"
+#include "preload/patterns.h"
 #include "preload/real.h"
 
 namespace pawl::preload {
@@ -31,26 +33,22 @@ struct Renaming {
 // The files that a rename takes along.
 struct Moving {
   const Renaming& renaming;
-  std::string from;
   std::optional<std::string> to = {};           // asked for once there is one
   std::optional<Withdrawing> withdrawing = {};  // only where there may be one
   std::vector<TrackedFilePointer> files = {};
 };
 
-// What the path of the file becomes: it may be known by another of its names.
-std::string path_after(const Moving& moving, const TrackedFile& file) {
-  if (!file.path.starts_with(moving.from)) return file.path;
-  return *moving.to + file.path.substr(moving.from.size());
+Status find_landing(Moving& moving) {
+  if (moving.to) return {};
+  auto landing = path_to_be(moving.renaming.new_directory, moving.renaming.new_path);
+  if (!landing.ok()) return landing.status();
+  moving.to = std::move(landing.value());
+  return {};
 }
 
 // Locked.
-Status take_along(const TrackedFilePointer& file, Moving& moving) {
-  if (!moving.to) {
-    auto landing = path_to_be(moving.renaming.new_directory, moving.renaming.new_path);
-    if (!landing.ok()) return landing.status();
-    moving.to = std::move(landing.value());
-  }
-  PAWL_TRY(check_takes_a_journal(path_after(moving, *file)));
+Status take_along(const TrackedFilePointer& file, Moving& moving, const std::string& path_after) {
+  PAWL_TRY(check_takes_a_journal(path_after));
   moving.files.reserve(moving.files.size() + 1);  // nothing may fail once it is suspended
   PAWL_TRY(suspend(file, Mapping::Aside::is_renamed));
   moving.files.push_back(file);
@@ -62,11 +60,25 @@ Status suspend_by_inode(const NamedFile& named, Moving& moving) {
   moving.withdrawing.emplace();
   const Held held = hold_inode(named.status.st_dev, named.status.st_ino);
   if (!held || held->is_lost) return {};
-  return take_along(held.file, moving);
+  PAWL_TRY(find_landing(moving));
+  return take_along(held.file, moving, *moving.to);
 }
 
 bool is_tracked(const NamedFile& named) {
   return table::of_inode(named.status.st_dev, named.status.st_ino) != nullptr;
+}
+
+// While it is held no other thread takes the file up: its journal would stand under the name that
+// it had.  The caller holds no file.
+std::unique_lock<std::mutex> keep_from_starting(const NamedFile& named) {
+  const bool may_start = S_ISREG(named.status.st_mode) && matches_a_pattern(named.real_path);
+  return may_start ? std::unique_lock(start_lock()) : std::unique_lock<std::mutex>();
+}
+
+// Then: another thread had taken it up just before, and it is to be suspended or set aside.
+bool has_started(const NamedFile& named) {
+  const auto present = table::of_inode(named.status.st_dev, named.status.st_ino);
+  return present != nullptr && !present->is_lost;
 }
 
 // The file is about to lose this name; empty when it is not tracked.
@@ -75,17 +87,10 @@ Result<std::optional<SetAside>> before_removal(const NamedFile& named,
   if (!S_ISREG(named.status.st_mode)) return std::optional<SetAside>();
   // Another thread may map it meanwhile.
   if (is_tracked(named) || (has_group() && !table::is_empty())) withdrawing.emplace();
-  if (Held file = hold_inode(named.status.st_dev, named.status.st_ino)) {
-    if (named.status.st_nlink > 1) {
-      return Status::failure(EBUSY,
-                             named.real_path +
-                                 " is mapped atomically under one of its names; unmap it before "
-                                 "one of them is removed");
-    }
+  if (Held file = hold_inode(named.status.st_dev, named.status.st_ino))
     return set_aside(std::move(file));
-  }
   // A live writer's file keeps its name; what cannot be recovered can still be removed.
-  if (Status status = recover_if_left(named.real_path); is_in_use(status)) return status;
+  if (Status status = recover_if_left(named); is_in_use(status)) return status;
   return std::optional<SetAside>();
 }
 
@@ -101,32 +106,66 @@ void settle(std::optional<SetAside>& aside, bool is_gone, const char* call) {
   errno = error_number;
 }
 
-// The same, by name.  Not inlined: the stacks of threads may be small, and settle() needs the room.
+// As before_removal(), by name.  Not inlined: the stacks of threads may be small, and settle()
+// needs the room.
 [[gnu::noinline]] Result<std::optional<SetAside>> before_removal_of(
-    int directory, const char* path, std::optional<Withdrawing>& withdrawing) {
-  const auto found = look_up(directory, path, false);
+    int directory, const char* path, std::optional<NamedFile>& named,
+    std::optional<Withdrawing>& withdrawing, bool& is_missing) {
+  auto found = look_up(directory, path, false);
+  is_missing = errno == ENOENT;
   if (!found.ok()) return found.status();
-  return found.value() ? before_removal(*found.value(), withdrawing) : std::optional<SetAside>();
+  named = std::move(found.value());
+  if (named) return before_removal(*named, withdrawing);
+  return std::optional<SetAside>();
 }
 
-int remove_name(const char* call, int directory, const char* path, int flags) {
-  const Inside working;
+// Empty: another thread took the file up just before, and all is to be done anew.
+std::optional<int> try_to_remove(const char* call, int directory, const char* path, int flags) {
+  std::optional<NamedFile> named;
   std::optional<Withdrawing> withdrawing;
-  auto aside = before_removal_of(directory, path, withdrawing);
+  bool is_missing = false;
+  auto aside = before_removal_of(directory, path, named, withdrawing, is_missing);
   if (!aside.ok()) return refuse(call, aside.status());
+  // In a moment another process may give the name to a file that it has mapped.
+  if (!named && is_missing && flags == 0) {
+    errno = ENOENT;
+    return -1;
+  }
+  std::unique_lock<std::mutex> none_starts;
+  if (named && !aside.value()) none_starts = keep_from_starting(*named);
+  if (none_starts && has_started(*named)) return std::nullopt;
   const int outcome = real().unlinkat(directory, path, flags);
   settle(aside.value(), outcome == 0, call);
   return outcome;
 }
 
-// Files in a directory that is renamed change their paths with it.
+int remove_name(const char* call, int directory, const char* path, int flags) {
+  if (!in_own_process()) {
+    if (refuse_parents_file(call, directory, path, AT_SYMLINK_NOFOLLOW) != 0) return -1;
+    return real().unlinkat(directory, path, flags);
+  }
+  const Inside working;
+  std::optional<int> outcome;
+  while (!outcome) outcome = try_to_remove(call, directory, path, flags);
+  return *outcome;
+}
+
+// Files in a directory that is renamed change their paths with it; and all files of a group, whose
+// journals name it by its path, where its own file is there.
 Status suspend_beneath(const std::string& directory, Moving& moving) {
   if (table::is_empty()) return {};
   moving.withdrawing.emplace();
+  const bool takes_all = path_of_open_group().starts_with(directory + "/");
   for (const TrackedFilePointer& file : table::all()) {
     const Held held = hold_file(file);
-    if (!held || held->is_lost || !held->path.starts_with(directory + "/")) continue;
-    PAWL_TRY(take_along(file, moving));
+    if (!held || held->is_lost) continue;
+    std::string name = present_name(*held);
+    if (name.empty()) name = held->path;
+    const bool is_beneath = name.starts_with(directory + "/");
+    if (!is_beneath && !takes_all) continue;
+    PAWL_TRY(find_landing(moving));
+    if (is_beneath) name = *moving.to + name.substr(directory.size());
+    PAWL_TRY(take_along(file, moving, name));
   }
   return {};
 }
@@ -137,25 +176,40 @@ Status suspend_for_move(const NamedFile& named, Moving& moving) {
   if (!S_ISREG(named.status.st_mode)) return {};
   if (is_tracked(named)) return suspend_by_inode(named, moving);
   // A journal left behind at the old name would be of no file.
-  Status status = recover_if_left(named.real_path);
+  Status status = recover_if_left(named);
   return is_in_use(status) ? status : Status{};
 }
 
-void move_paths(const Moving& moving) {
-  for (const TrackedFilePointer& file : moving.files) {
-    const std::lock_guard guard(file->lock);
-    file->path = path_after(moving, *file);
-  }
+// In a child that takes no locks.
+int rename_as_child(const Renaming& renaming) {
+  const auto is_refused = [](int directory, const char* path) {
+    return refuse_parents_file("rename", directory, path, AT_SYMLINK_NOFOLLOW) != 0;
+  };
+  if (is_refused(renaming.old_directory, renaming.old_path)) return -1;
+  if ((renaming.flags & RENAME_NOREPLACE) == 0 &&
+      is_refused(renaming.new_directory, renaming.new_path))
+    return -1;
+  return real().renameat2(renaming.old_directory, renaming.old_path, renaming.new_directory,
+                          renaming.new_path, renaming.flags);
 }
 
-int rename_file(const Renaming& renaming) {
-  const Inside working;
+bool lands_on_a_pattern(const Renaming& renaming) {
+  if (!has_patterns()) return false;
+  const auto path = path_to_be(renaming.new_directory, renaming.new_path);
+  return path.ok() && matches_a_pattern(path.value());
+}
+
+// Empty: as with try_to_remove(), or the target has come to be since it was looked at.
+std::optional<int> try_to_rename(const Renaming& renaming) {
+  unsigned flags = renaming.flags;
   const auto pass_on = [&] {
     return real().renameat2(renaming.old_directory, renaming.old_path, renaming.new_directory,
-                            renaming.new_path, renaming.flags);
+                            renaming.new_path, flags);
   };
   const auto found = look_up(renaming.old_directory, renaming.old_path, false);
   if (!found.ok()) return refuse("rename", found.status());
+  // In a moment another process may give the name to a file that it has mapped.
+  if (!found.value() && errno == ENOENT && flags == 0) return -1;
   const auto found_target = look_up(renaming.new_directory, renaming.new_path, false);
   if (!found_target.ok()) return refuse("rename", found_target.status());
   const auto& source = found.value();
@@ -169,8 +223,8 @@ int rename_file(const Renaming& renaming) {
 
   // Taken up again under their new names.  With an exchange both move at once, and the name of one
   // may begin with that of the other.
-  Moving from_target{renaming, target ? target->real_path : std::string(), source->real_path};
-  Moving from_source{renaming, source->real_path};
+  Moving from_target{renaming, source->real_path};
+  Moving from_source{renaming};
   const auto go_on = [&] {
     go_on_all(from_source.files, "rename");
     go_on_all(from_target.files, "rename");
@@ -190,38 +244,70 @@ int rename_file(const Renaming& renaming) {
     return before.status();
   });
   if (!prepared.ok()) return undo(prepared);
+  std::unique_lock<std::mutex> none_starts;
+  if (!replaced) {
+    none_starts = keep_from_starting(*source);
+    const bool has_source_started = from_source.files.empty() && has_started(*source);
+    const bool has_target_started =
+        target && (replaces || exchange) && from_target.files.empty() && has_started(*target);
+    if (none_starts && (has_source_started || has_target_started)) {
+      none_starts.unlock();
+      go_on();
+      return std::nullopt;
+    }
+  }
 
-  const int outcome = pass_on();
+  const bool must_be_first = !target && flags == 0 && lands_on_a_pattern(renaming);
+  if (must_be_first) flags = RENAME_NOREPLACE;
+  int outcome = pass_on();
+  if (must_be_first && outcome != 0 && errno == EINVAL) {  // not on this file system
+    flags = 0;
+    outcome = pass_on();
+  }
   const int error_number = errno;
+  if (none_starts) none_starts.unlock();
   settle(replaced, outcome == 0, "rename");
   if (outcome != 0) {
     go_on();
+    if (must_be_first && error_number == EEXIST) return std::nullopt;
     errno = error_number;
     return outcome;
   }
-  // Without memory they have their descriptors to be opened by, and an old name in messages.
-  const Status moved = at_border([&]() -> Status {
-    move_paths(from_source);
-    move_paths(from_target);
-    return {};
-  });
-  if (!moved.ok()) say("rename", moved.text());
   resume_all(from_source.files, "rename");
   resume_all(from_target.files, "rename");
   errno = error_number;
   return outcome;
 }
 
+int rename_file(const Renaming& renaming) {
+  if (!in_own_process()) return rename_as_child(renaming);
+  constexpr int kAttemptsMax = 100;
+  const Inside working;
+  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    if (const auto outcome = try_to_rename(renaming)) return *outcome;
+  }
+  return refuse("rename", EBUSY, "the new name comes and goes; try again");
+}
+
+// Not between the look at a file's names and the loss of one of them: it waits for that.
+template <class Link>
+int link_file(int directory, const char* path, int flags, const Link& link_really) {
+  struct stat status{};
+  if (table::is_empty() || !in_own_process() ||
+      real().fstatat(directory, path, &status, flags) != 0 || !S_ISREG(status.st_mode))
+    return link_really();
+  const Inside working;
+  const Held file = hold_inode(status.st_dev, status.st_ino);
+  return link_really();
+}
+
 }  // namespace
 
-int unlink_file(const char* path) {
-  return in_own_process() ? remove_name("unlink", AT_FDCWD, path, 0) : real().unlink(path);
-}
+int unlink_file(const char* path) { return remove_name("unlink", AT_FDCWD, path, 0); }
 
 PAWL_INTERPOSE int unlinkat(int directory, const char* path, int flags) noexcept try {
   PAWL_PASS(real().unlinkat(directory, path, flags));
-  if (!in_own_process() || (flags & AT_REMOVEDIR) != 0)
-    PAWL_RETURN(real().unlinkat(directory, path, flags));
+  if ((flags & AT_REMOVEDIR) != 0) PAWL_RETURN(real().unlinkat(directory, path, flags));
   PAWL_RETURN(remove_name("unlink", directory, path, flags));
 }
 PAWL_OR_NO_MEMORY
@@ -233,32 +319,43 @@ PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int remove(const char* path) noexcept try {
   PAWL_PASS(real().remove(path));
   struct stat status{};
-  if (!in_own_process() || real().lstat(path, &status) != 0 || S_ISDIR(status.st_mode)) {
-    PAWL_RETURN(real().remove(path));
-  }
+  if (real().lstat(path, &status) != 0 || S_ISDIR(status.st_mode)) PAWL_RETURN(real().remove(path));
   PAWL_RETURN(remove_name("remove", AT_FDCWD, path, 0));
+}
+PAWL_OR_NO_MEMORY
+
+PAWL_INTERPOSE int link(const char* path, const char* new_path) noexcept try {
+  PAWL_PASS(real().link(path, new_path));
+  PAWL_RETURN(
+      link_file(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, [&] { return real().link(path, new_path); }));
+}
+PAWL_OR_NO_MEMORY
+PAWL_INTERPOSE int linkat(int directory, const char* path, int new_directory, const char* new_path,
+                          int flags) noexcept try {
+  const auto link_really = [&] {
+    return real().linkat(directory, path, new_directory, new_path, flags);
+  };
+  PAWL_PASS(link_really());
+  const int looked =
+      (flags & AT_EMPTY_PATH) | ((flags & AT_SYMLINK_FOLLOW) != 0 ? 0 : AT_SYMLINK_NOFOLLOW);
+  PAWL_RETURN(link_file(directory, path, looked, link_really));
 }
 PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE int renameat2(int old_directory, const char* old_path, int new_directory,
                              const char* new_path, unsigned flags) noexcept try {
   PAWL_PASS(real().renameat2(old_directory, old_path, new_directory, new_path, flags));
-  if (!in_own_process())
-    PAWL_RETURN(real().renameat2(old_directory, old_path, new_directory, new_path, flags));
   PAWL_RETURN(rename_file({old_directory, old_path, new_directory, new_path, flags}));
 }
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int renameat(int old_directory, const char* old_path, int new_directory,
                             const char* new_path) noexcept try {
   PAWL_PASS(real().renameat(old_directory, old_path, new_directory, new_path));
-  if (!in_own_process())
-    PAWL_RETURN(real().renameat(old_directory, old_path, new_directory, new_path));
   PAWL_RETURN(rename_file({old_directory, old_path, new_directory, new_path, 0}));
 }
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int rename(const char* old_path, const char* new_path) noexcept try {
   PAWL_PASS(real().rename(old_path, new_path));
-  if (!in_own_process()) PAWL_RETURN(real().rename(old_path, new_path));
   PAWL_RETURN(rename_file({AT_FDCWD, old_path, AT_FDCWD, new_path, 0}));
 }
 PAWL_OR_NO_MEMORY

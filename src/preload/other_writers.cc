@@ -3,12 +3,18 @@
 #include <pthread.h>
 #include <sys/xattr.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "medium/block_medium.h"
 #include "medium/writer_notice.h"
@@ -20,19 +26,36 @@
 namespace pawl::preload {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+// A process that was killed gives up the program's locks first, and then ours.
+constexpr std::chrono::milliseconds kWriterEndsMax{500};
+constexpr std::chrono::milliseconds kWriterLookPauseMax{20};
+constexpr std::chrono::seconds kPauseAfterVainWait{10};
+
 std::array<std::atomic<bool>, kDescriptorsMax> with_other_writer;
 
 // One descriptor to ask by, for all calls.  Never destroyed: calls come until the very end.
 struct Asking {
   std::mutex lock;
-  WriterNotices notices;
+  // None is changed once it is open, so that it needs no lock: the last one, and those whose
+  // descriptor the program has closed, by which a thread may still be asking.
+  std::vector<std::unique_ptr<WriterNotices>> all;
 };
+std::atomic<const WriterNotices*> open_to_ask{nullptr};
+
 Asking& asking() {
   static Asking* const made = [] {
     static Asking* const in_child = new Asking;
-    // Another thread of the parent may hold the lock for ever, and may have been opening the file.
+    // Another thread of the parent may hold the lock for ever, and may have been opening the file:
+    // then it is left as it is.
     pthread_atfork(nullptr, nullptr, [] {
-      in_child->notices.abandon();  // nobody guards that descriptor from the child's program
+      // Nobody guards that descriptor from the child's program.
+      open_to_ask.store(nullptr);
+      if (in_child->lock.try_lock()) {
+        for (const auto& notices : in_child->all) notices->abandon();
+        in_child->all.clear();
+      }
       new (in_child) Asking;
     });
     return in_child;
@@ -40,14 +63,73 @@ Asking& asking() {
   return *made;
 }
 
-Result<bool> is_noticed(const struct stat& status) {
-  const std::lock_guard guard(asking().lock);
-  return asking().notices.others_have(status, Notice::writer);
+// Without a lock, and without waiting for anything.
+bool has_certainly_no_writer(const struct stat& status) {
+  const WriterNotices* const open = open_to_ask.load();
+  if (open == nullptr || !open->is_open()) return false;
+  const auto noticed = open->ask(status, Notice::writer);
+  return noticed.ok() && !noticed.value();
 }
 
-bool has_certainly_none(const Result<bool>& noticed) { return noticed.ok() && !noticed.value(); }
+std::atomic<Clock::rep> waits_again{0};  // a moment of the clock
+
+std::string name_of(int descriptor) {
+  const auto path = path_of_descriptor(descriptor);
+  return path.ok() && !path.value().empty() ? path.value() : "the file";
+}
+
+bool has_no_mark(int descriptor) {
+  return ::fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0 && errno == ENODATA;
+}
 
 }  // namespace
+
+Result<bool> has_any_writer(const struct stat& status) {
+  if (has_certainly_no_writer(status)) return false;
+  Asking& all = asking();
+  const std::lock_guard guard(all.lock);
+  if (!all.all.empty() && all.all.back()->is_open())
+    return all.all.back()->ask(status, Notice::writer);
+  auto opened = std::make_unique<WriterNotices>();
+  auto noticed = opened->others_have(status, Notice::writer);
+  if (!opened->is_open()) return noticed;
+  all.all.push_back(std::move(opened));
+  open_to_ask.store(all.all.back().get());
+  return noticed;
+}
+
+// Another thread of this process may be the writer: then the file is in the table, and while the
+// start lock is held none begins.
+Result<bool> has_other_writer(const struct stat& status) {
+  auto noticed = has_any_writer(status);
+  if (noticed.ok() && !noticed.value()) return noticed;
+  const std::lock_guard starting(start_lock());
+  const auto present = table::of_inode(status.st_dev, status.st_ino);
+  if (present != nullptr && !present->is_of_other_memory()) return false;
+  return has_any_writer(status);
+}
+
+Status is_written_by_other(const std::string& name) {
+  return Status::failure(EBUSY, name +
+                                    " is mapped atomically by another process, which alone may "
+                                    "change it and its name; stop it, or wait until it has closed "
+                                    "the file");
+}
+
+void wait_for_other_writer_to_end(const struct stat& status) {
+  const auto begin = Clock::now();
+  if (begin < Clock::time_point(Clock::duration(waits_again.load()))) return;
+  for (std::chrono::milliseconds pause{1};; pause = std::min(2 * pause, kWriterLookPauseMax)) {
+    const auto written = has_other_writer(status);
+    if (!written.ok() || !written.value()) return;
+    const auto now = Clock::now();
+    if (now >= begin + kWriterEndsMax) {
+      waits_again.store((now + kPauseAfterVainWait).time_since_epoch().count());
+      return;
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
 
 bool may_have_other_writer(int descriptor) {
   return descriptor >= 0 && descriptor < kDescriptorsMax &&
@@ -62,32 +144,17 @@ void set_may_have_other_writer(int descriptor, bool value) {
 
 Status check_no_other_writer(int descriptor) {
   if (!may_have_other_writer(descriptor)) return {};
-  // A writer marks its file before its first commit, where there can be marks: mostly one call
-  // tells.
-  if (::fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0 && errno == ENODATA) return {};
-  if (!in_own_process()) return {};
   struct stat status{};
   if (real().fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  if (has_certainly_no_writer(status) || !in_own_process()) return {};
   const Inside working;
-  if (has_certainly_none(is_noticed(status))) return {};
-  // Another thread of this process may be it: then the file is in the table, and while the start
-  // lock is held none begins.
-  const std::lock_guard starting(start_lock());
-  const auto present = table::of_inode(status.st_dev, status.st_ino);
-  if (present != nullptr && !present->is_of_other_memory()) return {};
-  const auto noticed = is_noticed(status);
-  if (has_certainly_none(noticed)) return {};
-  const auto path = path_of_descriptor(descriptor);
-  const std::string name = path.ok() && !path.value().empty() ? path.value() : "the file";
-  if (!noticed.ok()) {
-    return noticed.status().prefixed(
-        "whether another process has " + name +
-        " mapped atomically cannot be found out, and nothing is written: ");
-  }
-  return Status::failure(EBUSY, name +
-                                    " is mapped atomically by another process, whose next commit "
-                                    "would undo what is written; stop it, or wait until it has "
-                                    "closed the file");
+  const auto written = has_other_writer(status);
+  if (written.ok()) return written.value() ? is_written_by_other(name_of(descriptor)) : Status{};
+  // A writer marks its file before its first commit, where there can be marks.
+  if (has_no_mark(descriptor)) return {};
+  return written.status().prefixed(
+      "whether another process has " + name_of(descriptor) +
+      " mapped atomically cannot be found out, and nothing is written: ");
 }
 
 int refuse_beside_other_writer(const char* call, int descriptor) {

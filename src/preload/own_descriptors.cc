@@ -4,13 +4,16 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <set>
 #include <string>
 
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 
 #include "mapping/border.h"
+#include "medium/descriptor.h"
 #include "medium/own_descriptors.h"
 #include "preload/lifecycle.h"
 #include "preload/patterns.h"
@@ -87,6 +90,45 @@ int keep_for_core(int descriptor) {
   remember(descriptor);
   return descriptor;
 }
+
+namespace reserve {
+namespace {
+
+// What opening a mapping takes, and some to spare; and what each further one keeps of it.
+constexpr std::size_t kForOne = 16;
+constexpr std::size_t kForEachMore = 5;
+
+// Never destroyed: calls come until the very end.
+std::vector<Descriptor>& held() {
+  static auto& instance = *new std::vector<Descriptor>;
+  return instance;
+}
+
+}  // namespace
+
+Status keep_for(std::size_t files) {
+  const std::size_t wanted = kForOne + (files - 1) * kForEachMore;
+  held().reserve(wanted);
+  while (held().size() < wanted) {
+    held().emplace_back(::eventfd(0, EFD_CLOEXEC));
+    if (held().back().valid()) continue;
+    const int error_number = errno;
+    held().pop_back();
+    if (held().size() >= kForOne) break;
+    return FailedCall{error_number, "a file that is mapped atomically cannot be opened again"};
+  }
+  return {};
+}
+
+void empty() { give_back(held().size()); }
+
+bool give_back(std::size_t count) {
+  if (!Suspending::by_this_thread() || is_child_past_fork() || held().empty()) return false;
+  for (; count > 0 && !held().empty(); --count) held().pop_back();
+  return true;
+}
+
+}  // namespace reserve
 
 bool is_own(int descriptor) {
   if (own_descriptors::contains(descriptor)) return true;

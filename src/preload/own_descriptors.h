@@ -4,14 +4,31 @@
 
 #include "preload/interpose.h"
 
+#include <cerrno>
 #include <functional>
 #include <vector>
+
+#include "medium/status.h"
 
 namespace pawl::preload {
 
 // Moves a descriptor that the core just opened out of the program's way, to a high number, and
 // remembers it.  Returns the descriptor to use.
 int keep_for_core(int descriptor);
+// What open_it() opens for the core, kept.  At the limit of descriptors it takes from the reserve.
+template <class Open>
+int open_for_core(const Open& open_it);
+
+// Descriptors for files that are to be opened again, whatever the program's other threads open
+// meanwhile.  Of the thread that is Suspending (lifecycle.h), and used by that alone.
+namespace reserve {
+// EMFILE, ENFILE: there are not enough for one.  For the others as many as there are.
+Status keep_for(std::size_t files);
+void empty();
+// Closes some, for calls that do not come by open_for_core(); false: there is none.
+bool give_back(std::size_t count);
+}  // namespace reserve
+
 // Whether it was kept here, or is in use by the core now.  Lock-free.
 bool is_own(int descriptor);
 void forget_own(int descriptor);
@@ -31,5 +48,13 @@ bool may_have_record_locks(int descriptor);
 
 // A forked child has copies it must not use; they may be closed.
 void forget_all_own();
+
+template <class Open>
+int open_for_core(const Open& open_it) {
+  int descriptor = open_it();
+  while (descriptor < 0 && (errno == EMFILE || errno == ENFILE) && reserve::give_back(1))
+    descriptor = open_it();
+  return keep_for_core(descriptor);
+}
 
 }  // namespace pawl::preload

@@ -5,11 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
+#include <utility>
 
 #include "medium/descriptor.h"
 #include "medium/held_journal.h"
 #include "medium/named_medium.h"
 #include "medium/new_file.h"
+#include "medium/parked_descriptors.h"
+#include "medium/sections_file.h"
+#include "preload/other_writers.h"
 #include "preload/patterns.h"
 #include "preload/real.h"
 #include "snapshot/committed_copy.h"
@@ -45,27 +49,28 @@ Result<Descriptor> copy_of(const NamedFile& file, int flags) {
   return shown;
 }
 
+// What its program stores is in the file at once: there is nothing else to show.
+bool is_one_of_sections(const NamedFile& file) {
+  Descriptor opened = parked_descriptors::take(file.status, O_RDONLY);
+  if (!opened.valid()) {
+    const StandardNumbersTaken taken;
+    opened = Descriptor(::open(file.real_path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  }
+  const bool has_them = opened.valid() && has_sections(opened.get());
+  parked_descriptors::close(std::move(opened));
+  return has_them;
+}
+
 }  // namespace
 
 bool is_written_elsewhere(const NamedFile& file) {
   if (!S_ISREG(file.status.st_mode) || !matches_a_pattern(file.real_path)) return false;
-  const auto is_written = has_writer(file.real_path + kJournalSuffix);
+  const auto written = has_other_writer(file.status);
+  if (written.ok()) return written.value() && !is_one_of_sections(file);
+  const auto by_journal = has_writer(file.real_path + kJournalSuffix);
   // Where that cannot be told the copy says why.
-  return !is_written.ok() || is_written.value();
+  return !by_journal.ok() || by_journal.value();
 }
-
-namespace {
-
-// By another process.  A file of this one is in the table before it has a writer, and until it has
-// none any more; and while the start lock is held, none begins.
-bool is_written_by_others(const NamedFile& file) {
-  if (!is_written_elsewhere(file)) return false;
-  const std::lock_guard starting(start_lock());
-  return table::of_inode(file.status.st_dev, file.status.st_ino) == nullptr &&
-         is_written_elsewhere(file);
-}
-
-}  // namespace
 
 Result<int> open_committed(const std::function<Result<std::optional<NamedFile>>()>& look_up_file,
                            int flags) {
@@ -74,7 +79,10 @@ Result<int> open_committed(const std::function<Result<std::optional<NamedFile>>(
   const auto found = look_up_file();
   if (!found.ok()) return found.status();
   const auto& file = found.value();
-  if (!file || !is_written_by_others(*file)) return -1;
+  // A file of this process, or that it has inherited, shows what its mapping does.
+  if (!file || table::of_inode(file->status.st_dev, file->status.st_ino) != nullptr ||
+      !is_written_elsewhere(*file))
+    return -1;
   const auto shown = copy_of(*file, flags);
   if (!shown.ok()) return shown.status();
   // A number that the program may close: Pawl's own it may not.

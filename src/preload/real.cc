@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "preload/symbol_table.h"
+
 namespace pawl::preload::detail {
 
 RealCalls real_calls;
@@ -28,7 +30,31 @@ void find(void* slot, const char* name) {
   std::memcpy(slot, &symbol, sizeof(symbol));
 }
 
+// In the libraries behind this one, which the loader has before it starts the program: they stay.
+void* find_behind(const char* name) {
+  const link_map* const own = own_library();
+  for (const link_map* next = own == nullptr ? nullptr : own->l_next; next != nullptr;
+       next = next->l_next) {
+    if (void* const found = function_in(*next, name)) return found;
+  }
+  report("pawl: this C library lacks ");
+  report(name);
+  report("()\n");
+  abort();
+}
+
+template <class Function>
+Function found_behind(std::atomic<Function>& kept, const char* name) {
+  Function call = kept.load(std::memory_order_acquire);
+  if (call != nullptr) return call;
+  void* const symbol = find_behind(name);
+  std::memcpy(&call, &symbol, sizeof call);
+  kept.store(call, std::memory_order_release);
+  return call;
+}
+
 std::atomic<FindSymbol> found_dlsym{nullptr};
+std::atomic<FindVersion> found_dlvsym{nullptr};
 
 }  // namespace
 
@@ -43,19 +69,7 @@ void find_real_calls() {
 
 namespace pawl::preload {
 
-// By its versions, the newest first: dlvsym() is not taken over.
-FindSymbol real_dlsym() {
-  FindSymbol call = detail::found_dlsym.load(std::memory_order_acquire);
-  if (call != nullptr) return call;
-  for (const char* const version : {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"}) {
-    if (void* const symbol = dlvsym(RTLD_NEXT, "dlsym", version)) {
-      std::memcpy(&call, &symbol, sizeof call);
-      detail::found_dlsym.store(call, std::memory_order_release);
-      return call;
-    }
-  }
-  detail::report("pawl: this C library lacks dlsym()\n");
-  abort();
-}
+FindSymbol real_dlsym() { return detail::found_behind(detail::found_dlsym, "dlsym"); }
+FindVersion real_dlvsym() { return detail::found_behind(detail::found_dlvsym, "dlvsym"); }
 
 }  // namespace pawl::preload

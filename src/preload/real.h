@@ -52,7 +52,7 @@ namespace pawl::preload {
   X(stat) X(lstat) X(fstatat) X(statx) X(__xstat) X(__lxstat) X(__fxstat) X(__fxstatat) X(fsync) \
   X(fdatasync) X(sync) X(syncfs) X(sync_file_range) X(open) X(openat) X(open_by_handle_at) X(close) X(close_range) \
   X(closefrom) X(dup) X(dup2) X(dup3) X(fcntl) X(flock) X(lockf) X(unlink) X(unlinkat) X(remove) \
-  X(rename) X(renameat) X(renameat2) X(fopen) X(fdopen) X(freopen) X(fclose) X(execve) X(execvpe) \
+  X(rename) X(renameat) X(renameat2) X(link) X(linkat) X(fopen) X(fdopen) X(freopen) X(fclose) X(execve) X(execvpe) \
   X(fexecve) X(execveat) X(posix_spawn) X(posix_spawnp) X(_exit) X(pthread_create) X(dlopen) X(dlmopen) X(vdprintf) \
   X(__vdprintf_chk) X(opendir) X(fdopendir) X(readdir) X(readdir64_r) X(glob)
 // clang-format on
@@ -72,9 +72,11 @@ extern std::atomic<bool> real_calls_found;
 void find_real_calls();
 }  // namespace detail
 
-// libc's dlsym(), which the face takes over too: how the others are found.
+// libc's dlsym() and dlvsym(), which the face takes over too: how the others are found.
 using FindSymbol = void* (*)(void* handle, const char* name) noexcept;
+using FindVersion = void* (*)(void* handle, const char* name, const char* version) noexcept;
 FindSymbol real_dlsym();
+FindVersion real_dlvsym();
 
 inline const RealCalls& real() {
   if (!detail::real_calls_found.load(std::memory_order_acquire)) detail::find_real_calls();

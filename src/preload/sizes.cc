@@ -10,6 +10,7 @@
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/named_files.h"
+#include "preload/parents_files.h"
 #include "preload/real.h"
 #include "preload/with_tracked.h"
 #include "track/kernel_store_guard.h"
@@ -51,11 +52,12 @@ Status truncate_tracked(TrackedFile& file, off_t size) {
 // An untracked file that a crash left is recovered before its size changes; `nothing` to report
 // otherwise.
 std::optional<Status> truncate_by_path(const char* path, off_t size) {
-  if (inside() || path == nullptr) return std::nullopt;
   const Inside working;
   const auto found = look_up(AT_FDCWD, path, true);
   if (!found.ok()) return found.status();
   const auto& named = found.value();
+  // In a moment another process may give the name to a file that it has mapped.
+  if (!named && errno == ENOENT && size >= 0) return Status::failure(ENOENT, "");
   // As truncate() asks: access() would ask for the real user.
   if (!named || !S_ISREG(named->status.st_mode) || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
     return std::nullopt;
@@ -64,14 +66,17 @@ std::optional<Status> truncate_by_path(const char* path, off_t size) {
     if (size < 0) return Status::failure(EINVAL, "a size below 0");
     return truncate_tracked(*file, size);
   }
-  Status recovered = recover_if_left(named->real_path);
-  const bool matters = is_in_use(recovered) || concerns_us(named->real_path);
+  Status recovered = recover_if_left(*named);
+  const bool matters = is_in_use(recovered) || concerns_us(*named);
   if (!recovered.ok() && matters) return recovered;
   return std::nullopt;
 }
 
 int report(const char* call, const Status& status) {
-  return status.ok() ? 0 : refuse(call, status);
+  if (status.ok()) return 0;
+  if (!status.text().empty()) return refuse(call, status);
+  errno = status.error_number();  // the kernel's own word
+  return -1;
 }
 
 }  // namespace
@@ -93,7 +98,8 @@ PAWL_ALSO_KNOWN_AS(ftruncate64, ftruncate);
 
 PAWL_INTERPOSE int truncate(const char* path, off_t size) noexcept try {
   PAWL_PASS(real().truncate(path, size));
-  const auto outcome = truncate_by_path(path, size);
+  if (!in_own_process() && refuse_parents_file("truncate", AT_FDCWD, path, 0) != 0) PAWL_RETURN(-1);
+  const auto outcome = in_own_process() ? truncate_by_path(path, size) : std::nullopt;
   PAWL_RETURN(outcome ? report("truncate", *outcome) : real().truncate(path, size));
 }
 PAWL_OR_NO_MEMORY

@@ -7,12 +7,16 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <string>
 
+#include "medium/parked_descriptors.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
 #include "preload/named_files.h"
 #include "preload/other_writers.h"
+#include "preload/parents_files.h"
+#include "preload/patterns.h"
 #include "preload/read_snapshots.h"
 #include "preload/real.h"
 #include "preload/stdio_descriptors.h"
@@ -46,7 +50,7 @@ Status may_be_a_stream(const char* path, bool is_only_read) {
     return Status::failure(EBUSY, named->real_path + kWhy);
   // Nor can a stream's writes to the file of another writer be refused later.
   if (!is_only_read) {
-    if (Status left = recover_if_left(named->real_path); is_in_use(left)) return left;
+    if (Status left = recover_if_left(*named); is_in_use(left)) return left;
   }
   return recover_before_use(*named, is_only_read);
 }
@@ -104,23 +108,89 @@ Result<int> copy_for_stream(const char* path, const char* mode) {
   return open_committed([path] { return look_up(AT_FDCWD, path, true); }, *flags);
 }
 
+// Whether the name, which was looked at before the file was opened, has led to one that another
+// process has mapped.
+bool has_come_to_be_written(int descriptor, bool is_only_read) {
+  const Inside working;
+  if (is_only_read && !has_patterns()) return false;
+  const auto file = identify(descriptor);
+  if (!file.ok() || !S_ISREG(file.value().status.st_mode)) return false;
+  if (is_only_read) return is_written_elsewhere(file.value());
+  const auto written = has_other_writer(file.value().status);
+  return written.ok() && written.value();
+}
+
+// A name to open in the place of `path`: where the file is to be cut, that of what is found there
+// now, which nobody else writes.
+Result<std::string> name_to_open(const char* path, const char* mode,
+                                 std::optional<parked_descriptors::OpenedFile>& held) {
+  if (mode[0] != 'w' || std::strchr(mode, 'x') != nullptr || !has_patterns())
+    return std::string(path);
+  const Inside working;
+  const auto named = look_up(AT_FDCWD, path, true);
+  // A pipe would be waited for.
+  if (!named.ok() || (named.value() && !S_ISREG(named.value()->status.st_mode)))
+    return std::string(path);
+  const auto landing =
+      named.value() ? Result<std::string>(named.value()->real_path) : path_to_be(AT_FDCWD, path);
+  if (!landing.ok() || !matches_a_pattern(landing.value())) return std::string(path);
+  constexpr mode_t kModeOfStreams = 0666;
+  held.emplace(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, kModeOfStreams);
+  if (!held->valid()) return std::string(path);
+  struct stat status{};
+  if (real().fstat(held->get(), &status) != 0) return FailedCall{errno, "cannot look at a file"};
+  const auto written = has_other_writer(status);
+  if (!written.ok()) return std::string(path);
+  if (written.value()) return is_written_by_other(landing.value());
+  return link_to_descriptor(held->get());
+}
+
+// Each time the name has come to lead to another file.
+constexpr int kOpenAttemptsMax = 100;
+
+Status is_another_each_time(const char* path) {
+  return Status::failure(EBUSY, std::string(path) +
+                                    " is another file each time, or has come to be one "
+                                    "that another process has mapped atomically; try "
+                                    "again");
+}
+
 // The file itself may be a pipe, and be waited for: not inside.
 FILE* open_stream(const char* path, const char* mode) {
-  const auto copy = copy_for_stream(path, mode);
-  if (!copy.ok()) return refused("fopen", copy.status());
-  if (copy.value() < 0) return real().fopen(path, mode);
-  FILE* const stream = real().fdopen(copy.value(), mode);
-  if (stream == nullptr) real().close(copy.value());
-  return stream;
+  for (int attempt = 0; attempt < kOpenAttemptsMax; ++attempt) {
+    const auto copy = copy_for_stream(path, mode);
+    if (!copy.ok()) return refused("fopen", copy.status());
+    if (copy.value() >= 0) {
+      FILE* const stream = real().fdopen(copy.value(), mode);
+      if (stream == nullptr) real().close(copy.value());
+      return stream;
+    }
+    std::optional<parked_descriptors::OpenedFile> held;
+    const auto name = name_to_open(path, mode, held);
+    if (!name.ok()) return refused("fopen", name.status());
+    FILE* const stream = real().fopen(name.value().c_str(), mode);
+    const bool is_only_read = flags_for_reading(mode).has_value();
+    if (stream == nullptr || !has_come_to_be_written(fileno(stream), is_only_read)) return stream;
+    real().fclose(stream);
+  }
+  return refused("fopen", is_another_each_time(path));
 }
 
 FILE* open_stream_again(const char* path, const char* mode, FILE* stream) {
   const auto copy = copy_for_stream(path, mode);
-  if (!copy.ok()) {
+  std::optional<parked_descriptors::OpenedFile> held;
+  const auto name = copy.ok() ? name_to_open(path, mode, held) : Result<std::string>(copy.status());
+  if (!name.ok()) {
     real().fclose(stream);  // freopen() closes the old stream whatever becomes of the new one
-    return refused("freopen", copy.status());
+    return refused("freopen", name.status());
   }
-  if (copy.value() < 0) return real().freopen(path, mode, stream);
+  if (copy.value() < 0) {
+    FILE* const itself = real().freopen(name.value().c_str(), mode, stream);
+    const bool is_only_read = flags_for_reading(mode).has_value();
+    if (itself == nullptr || !has_come_to_be_written(fileno(itself), is_only_read)) return itself;
+    real().fclose(itself);
+    return refused("freopen", is_another_each_time(path));
+  }
   FILE* opened = real().freopen("/dev/null", mode, stream);
   const int flags = std::strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0;
   if (opened != nullptr && real().dup3(copy.value(), fileno(opened), flags) < 0) {
@@ -133,6 +203,11 @@ FILE* open_stream_again(const char* path, const char* mode, FILE* stream) {
 }
 
 bool is_ours_to_judge() { return !inside() && in_own_process(); }
+
+bool is_parents_to_write(const char* call, const char* path, const char* mode) {
+  return !in_own_process() && path != nullptr && !flags_for_reading(mode) &&
+         refuse_parents_file(call, AT_FDCWD, path, 0) != 0;
+}
 
 }  // namespace
 
@@ -168,6 +243,7 @@ __attribute__((constructor)) void know_standard_streams() {
 
 PAWL_INTERPOSE FILE* fopen(const char* path, const char* mode) try {
   PAWL_PASS(real().fopen(path, mode));
+  if (is_parents_to_write("fopen", path, mode)) PAWL_RETURN(nullptr);
   if (!is_ours_to_judge()) PAWL_RETURN(real().fopen(path, mode));
   PAWL_RETURN(remember("fopen", open_stream(path, mode)));
 }
@@ -190,6 +266,11 @@ PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) try {
   PAWL_KEEP_ERRNO();
+  if (is_parents_to_write("freopen", path, mode)) {
+    real().fclose(stream);
+    errno = EPERM;
+    PAWL_RETURN(nullptr);
+  }
   if (!is_ours_to_judge()) PAWL_RETURN(real().freopen(path, mode, stream));
   // Behind its back the C library gives the number to the file that is opened.
   if (const Status ended = let_go(fileno(stream)); !ended.ok()) say("freopen", ended.text());

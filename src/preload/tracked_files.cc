@@ -25,6 +25,7 @@ namespace {
 struct Entry {
   TrackedFilePointer file;
   AddressRange window;
+  std::size_t place;  // in `inodes`, for as long as it lasts
 };
 
 struct Table {
@@ -44,13 +45,18 @@ Table& table() {
 std::array<std::atomic<bool>, kDescriptorsMax> descriptor_tracked;
 std::atomic<std::size_t> file_count{0};
 constinit WindowSet windows_now;
+struct Inode {
+  std::atomic<dev_t> device{0};
+  std::atomic<ino_t> number{0};  // 0: none
+};
+std::array<Inode, kTrackedFilesMax> inodes;
 
 constinit InheritedTable inherited;
 
 std::mutex& table_lock() {
   inherited.come([](bool was_changing) {
     new (&table().lock) std::mutex;
-    if (was_changing) new (&table()) Table;
+    if (was_changing) new (&table()) Table;  // `inodes` still has what the parent mapped
   });
   return table().lock;
 }
@@ -78,8 +84,11 @@ bool is_there(const Entry& entry) {
 void drop_left_over(Table& held) {
   std::erase_if(held.entries, [&](const Entry& entry) {
     const auto is_of_entry = [&](const auto& of) { return of.second == entry.file; };
-    return !is_there(entry) &&
-           std::none_of(held.by_descriptor.begin(), held.by_descriptor.end(), is_of_entry);
+    if (is_there(entry) ||
+        std::any_of(held.by_descriptor.begin(), held.by_descriptor.end(), is_of_entry))
+      return false;
+    inodes[entry.place].number.store(0);
+    return true;
   });
 }
 
@@ -102,6 +111,12 @@ bool may_be_tracked(int descriptor) {
 }
 
 bool may_have_windows_in(const AddressRange& range) { return windows_now.intersects(range); }
+
+bool has_inode(dev_t device, ino_t inode) {
+  return std::any_of(inodes.begin(), inodes.end(), [&](const Inode& held) {
+    return held.number.load() == inode && held.device.load() == device;
+  });
+}
 
 TrackedFilePointer of_descriptor(int descriptor) {
   if (!may_be_tracked(descriptor)) return nullptr;
@@ -183,7 +198,12 @@ bool insert(const TrackedFilePointer& file) {
   if (table().entries.size() >= kTrackedFilesMax) drop_left_over(table());
   if (table().entries.size() >= kTrackedFilesMax) return false;
   file->order = ++table().last_order;
-  table().entries.push_back({file, {}});
+  const auto place = std::find_if(inodes.begin(), inodes.end(),
+                                  [](const Inode& held) { return held.number.load() == 0; });
+  PAWL_ASSERT(place != inodes.end());
+  table().entries.push_back({file, {}, static_cast<std::size_t>(place - inodes.begin())});
+  place->device.store(file->device);
+  place->number.store(file->inode);
   note_windows(table());
   return true;
 }
@@ -195,7 +215,11 @@ void erase(const TrackedFile& file) {
     descriptor_tracked[static_cast<std::size_t>(entry.first)].store(false);
     return true;
   });
-  std::erase_if(table().entries, [&](const Entry& entry) { return entry.file.get() == &file; });
+  std::erase_if(table().entries, [&](const Entry& entry) {
+    if (entry.file.get() != &file) return false;
+    inodes[entry.place].number.store(0);
+    return true;
+  });
   note_windows(table());
 }
 

@@ -58,6 +58,8 @@ struct TrackedFile {
   bool asked_for_by_name = false;    // by a glob: msync has POSIX's meaning, not Pawl's
   bool inherited = false;            // by fork: the parent's, not ours to change
   bool has_ended = false;            // out of the table, or about to be
+  // At the end of the process, which comes in several steps; what stands beside it may have stayed.
+  bool is_closed = false;
   // A call gave it up and will take it up again: until then its file is the kernel's, and other
   // threads wait (hold_file).  Only the thread that is Suspending changes it.
   bool is_suspended = false;
@@ -83,6 +85,8 @@ namespace table {
 bool is_empty();
 bool may_be_tracked(int descriptor);
 bool may_have_windows_in(const AddressRange& range);
+// The same; false means not, but for a file that another thread takes up or ends just now.
+bool has_inode(dev_t device, ino_t inode);
 
 TrackedFilePointer of_descriptor(int descriptor);
 // That of this memory, if there is one.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <limits>
 #include <optional>
@@ -107,13 +108,6 @@ class Source::File final : public NamedMedium {
 
   MediumFile& base() override { return base_file(); }
   int descriptor() { return base_file().descriptor(); }
-  bool has_its_name() {
-    struct stat held{};
-    struct stat named{};
-    return ::fstat(descriptor(), &held) == 0 && ::stat(path().c_str(), &named) == 0 &&
-           held.st_ino == named.st_ino && held.st_dev == named.st_dev;
-  }
-
   // Of one of failure-atomic sections: what its program stores is in the file at once, and a copy
   // would have some of it.
   Status keep_closed() {
@@ -124,6 +118,16 @@ class Source::File final : public NamedMedium {
                            path() +
                                " is open (pawl_fase_open), and a copy of it would be torn; "
                                "copy it when its program has closed it");
+  }
+
+  // That which the mark says the journal stands beside; empty: this one, or there is none.
+  std::string name_of_writer() {
+    const auto found = mark();
+    if (!found.ok() || !found.value().has_value()) return {};
+    const std::string& journal = found.value()->journal_path;
+    if (!journal.starts_with('/') || !journal.ends_with(kJournalSuffix)) return {};
+    std::string name = journal.substr(0, journal.size() - std::strlen(kJournalSuffix));
+    return name == path() ? std::string() : name;
   }
 
   // Nothing: what was seen did not fit together, and is to be looked at again.
@@ -154,7 +158,8 @@ class Source::File final : public NamedMedium {
   std::uint64_t number_ = 0;  // of the file, in the journal that has its records
 };
 
-Source::Source(std::unique_ptr<File> file) : file_(std::move(file)) {}
+Source::Source(std::string asked, std::unique_ptr<File> file)
+    : asked_(std::move(asked)), file_(std::move(file)) {}
 Source::Source(Source&&) noexcept = default;
 Source::~Source() = default;
 const std::string& Source::path() const { return file_->path(); }
@@ -164,8 +169,15 @@ Result<Source> Source::open(const std::string& path) {
   auto file = open_named_file(path, true);
   if (!file.ok()) return file.status();
   auto source = std::make_unique<File>(std::move(file.value()));
+  // By the name that its writer knows it by, if there is another.
+  if (const std::string other = source->name_of_writer(); !other.empty()) {
+    auto beside_journal = open_named_file(other, true);
+    if (beside_journal.ok() && beside_journal.value().identity == source->identity() &&
+        beside_journal.value().device == source->device())
+      source = std::make_unique<File>(std::move(beside_journal.value()));
+  }
   if (has_sections(source->descriptor())) PAWL_TRY(source->keep_closed());
-  return Source(std::move(source));
+  return Source(path, std::move(source));
 }
 
 Source::File::Attempt Source::File::try_to_copy(DescriptorFile& into,
@@ -231,6 +243,8 @@ Source::File::Attempt Source::File::copy_clean(DescriptorFile& into, Beside besi
       return again;
     }
   }
+  // Its journal stands beside another name, and no mark says which.
+  if (!can_mark()) PAWL_TRY(check_has_no_writer());
   // Seen after the watch and the stamp: a writer that comes later marks the file, and is seen.
   auto marked = mark_of_commits();
   if (!marked.ok()) return marked.status();
@@ -332,7 +346,10 @@ Result<Copied> Source::copy_into(DescriptorFile& into, std::uint64_t copied_byte
   for (unsigned attempt = 1; attempt <= kAttemptsMax; ++attempt) {
     auto copied = file_->try_to_copy(into, copied_bytes_max);
     if (!copied.ok()) {
-      if (!speaks_of_content(copied.status()) || ++doubts == kDoubtsMax) return copied.status();
+      // A writer by another name, which was not looked for, may have stepped aside.
+      const bool is_in_use = copied.status().code() == PAWL_ERROR_IN_USE;
+      const bool is_doubtful = speaks_of_content(copied.status()) && ++doubts < kDoubtsMax;
+      if (!is_doubtful && !(is_in_use && attempt < kAttemptsMax)) return copied.status();
       pause(kPauseNs);
     } else if (copied.value().has_value()) {
       copied.value()->attempts = attempt;
@@ -341,8 +358,8 @@ Result<Copied> Source::copy_into(DescriptorFile& into, std::uint64_t copied_byte
       doubts = 0;
       pause(kPauseNs);
     }
-    if (file_->has_its_name()) continue;
-    auto renewed = Source::open(path());
+    // The name may lead to another file, and the file may have another one.
+    auto renewed = Source::open(asked_);
     if (!renewed.ok()) return renewed.status();
     file_ = std::move(renewed.value().file_);
   }

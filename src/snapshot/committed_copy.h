@@ -21,7 +21,8 @@ struct Copied {
 // The file that is copied.  It is read only.
 class Source {
  public:
-  // The file at `path`, which may be a symbolic link.  EBUSY: it is one of failure-atomic sections,
+  // The file at `path`, which may be a symbolic link, or another name than that which its journal
+  // stands beside.  EBUSY: it is one of failure-atomic sections,
   // and open; one that is closed cannot be opened while this lives.
   static Result<Source> open(const std::string& path);
   Source(Source&&) noexcept;
@@ -42,7 +43,8 @@ class Source {
 
  private:
   class File;
-  explicit Source(std::unique_ptr<File> file);
+  explicit Source(std::string asked, std::unique_ptr<File> file);
+  std::string asked_;  // the name, which may lead to another file by now
   std::unique_ptr<File> file_;
 };
 

@@ -45,6 +45,7 @@ class ScanTracker final : public Tracker {
   Status collect(char* address, std::size_t length, PageRuns& stored) override;
   Status protect(char* address, std::size_t length, int protection) override;
   Status clear_markers(char* address, std::size_t length) override;
+  void clear_markers_behind_cut() noexcept override;
   bool leaves_markers() const override { return true; }
   const char* name() const override { return "scan"; }
   TrackerCounters counters() const override {
@@ -55,6 +56,7 @@ class ScanTracker final : public Tracker {
  private:
   bool is_own_process() const { return getpid() == process_; }
   Status join_fault_log();
+  Status clear_markers_in(PageRuns& watched);
   Status find_track();
   void take_stated();
   Status collect_known(std::uint64_t first, std::uint64_t end, PageRuns& stored);
@@ -81,6 +83,7 @@ class ScanTracker final : public Tracker {
   PageRuns faulted_;   // the fault log named a page of their 2 MiB: to be looked at
   // Memory ran out with pages in hand: what is above, but for the ranges, may lack some.
   bool lost_track_ = false;
+  bool may_be_locked_ = false;                 // some of the memory
   std::unique_ptr<FaultLogClient> fault_log_;  // null: every collect walks
   bool fault_log_refused_ = false;
   TrackerCounters counters_;
@@ -171,14 +174,26 @@ Status ScanTracker::protect(char* address, std::size_t length, int protection) {
   return FailedCall{errno, "cannot change the protection of a mapping"};
 }
 
-// Pages that are swapped out are disarmed with the markers, and a store to one that was read in
-// meanwhile takes no fault: the log cannot speak for them.
 Status ScanTracker::clear_markers(char* address, std::size_t length) {
   if (!is_own_process()) return {};
   const std::lock_guard lock(mutex_);
+  may_be_locked_ = true;
   PageRuns watched = ranges_;
   PageRuns inside = watched.take(page_of(address), page_of(address) + length / kPageBytes);
-  for (const PageRun& run : inside.runs()) {
+  return clear_markers_in(inside);
+}
+
+void ScanTracker::clear_markers_behind_cut() noexcept {
+  if (!is_own_process()) return;
+  const std::lock_guard lock(mutex_);
+  if (!may_be_locked_ && !memory::locks_all()) return;
+  (void)clear_markers_in(ranges_);
+}
+
+// Pages that are swapped out are disarmed with the markers, and a store to one that was read in
+// meanwhile takes no fault: the log cannot speak for them.
+Status ScanTracker::clear_markers_in(PageRuns& watched) try {
+  for (const PageRun& run : watched.runs()) {
     PageRuns disarmed;
     const Status outcome = write_watch_->disarm_absent(run.first, run.end(), disarmed);
     if (fault_log_ != nullptr) {
@@ -187,6 +202,9 @@ Status ScanTracker::clear_markers(char* address, std::size_t length) {
     PAWL_TRY(outcome);
   }
   return {};
+} catch (const std::bad_alloc&) {
+  lost_track_ = true;
+  return Status::no_memory("no memory to clear the markers of a mapping; free some and call again");
 }
 
 Status ScanTracker::collect(char* address, std::size_t length, PageRuns& stored) {

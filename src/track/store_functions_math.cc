@@ -24,3 +24,18 @@ PAWL_STORED_QUOTIENT(remquol, long double);
 PAWL_STORED_SIGN(lgamma_r, double);
 PAWL_STORED_SIGN(lgammaf_r, float);
 PAWL_STORED_SIGN(lgammal_r, long double);
+
+#define PAWL_STORED_CANONICAL(name, type) \
+  PAWL_STORED(int, name, (type * to, const type* from), (to, from), mark(to))
+PAWL_STORED_CANONICAL(canonicalize, double);
+PAWL_STORED_CANONICAL(canonicalizef, float);
+PAWL_STORED_CANONICAL(canonicalizel, long double);
+
+#define PAWL_STORED_PAYLOAD(name, type) \
+  PAWL_STORED(int, name, (type * to, type payload), (to, payload), mark(to))
+PAWL_STORED_PAYLOAD(setpayload, double);
+PAWL_STORED_PAYLOAD(setpayloadf, float);
+PAWL_STORED_PAYLOAD(setpayloadl, long double);
+PAWL_STORED_PAYLOAD(setpayloadsig, double);
+PAWL_STORED_PAYLOAD(setpayloadsigf, float);
+PAWL_STORED_PAYLOAD(setpayloadsigl, long double);

@@ -143,6 +143,10 @@ PAWL_STORED(int, jrand48_r, (unsigned short own[3], drand48_data* state, long* t
             (own, state, to), mark_array(own, 3);
             mark(state); mark(to));
 PAWL_STORED(int, srand48_r, (long seed, drand48_data* state), (seed, state), mark(state));
+PAWL_STORED(int, seed48_r, (unsigned short seed[3], drand48_data* state), (seed, state),
+            mark(state));
+PAWL_STORED(int, lcong48_r, (unsigned short parameters[7], drand48_data* state),
+            (parameters, state), mark(state));
 
 // Names.
 

@@ -11,6 +11,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <netinet/ether.h>
 #include <pwd.h>
 #include <regex.h>
 #include <sched.h>
@@ -216,6 +217,14 @@ PAWL_STORED_ENTRY(getpwnam_r, passwd, const char* key);
 PAWL_STORED_ENTRY(getpwuid_r, passwd, uid_t key);
 PAWL_STORED_ENTRY(getgrnam_r, group, const char* key);
 PAWL_STORED_ENTRY(getgrgid_r, group, gid_t key);
+PAWL_STORED_ENTRY(fgetpwent_r, passwd, FILE* key);
+PAWL_STORED_ENTRY(fgetgrent_r, group, FILE* key);
+#define PAWL_STORED_NEXT_ENTRY(name, type) \
+  PAWL_STORED(int, name, (type * to, char* buffer, size_t size, type** found), \
+              (to, buffer, size, found), mark(to); \
+              mark_bytes(buffer, size); mark(found))
+PAWL_STORED_NEXT_ENTRY(getpwent_r, passwd);
+PAWL_STORED_NEXT_ENTRY(getgrent_r, group);
 
 // Signals.
 
@@ -256,6 +265,8 @@ PAWL_STORED(int, inet_pton, (int family, const char* from, void* to), (family, f
             if (result == 1)
                 mark_bytes(to, family == AF_INET ? sizeof(in_addr) : sizeof(in6_addr)));
 PAWL_STORED(int, inet_aton, (const char* from, in_addr* to), (from, to), mark(to));
+PAWL_STORED(ether_addr*, ether_aton_r, (const char* from, ether_addr* to), (from, to), mark(to));
+PAWL_STORED(char*, ether_ntoa_r, (const ether_addr* from, char* to), (from, to), mark_string(to));
 PAWL_STORED(char*, if_indextoname, (unsigned index, char* to), (index, to),
             mark_bytes(to, IF_NAMESIZE));
 PAWL_STORED(int, getifaddrs, (ifaddrs * *to), (to), mark(to));
@@ -282,3 +293,6 @@ PAWL_STORED(size_t, regerror, (int number, const regex_t* pattern, char* to, siz
 PAWL_STORED_NOTHING(regfree, (regex_t * pattern), (pattern), mark(pattern));
 
 PAWL_STORED(int, dladdr, (const void* address, Dl_info* to), (address, to), mark(to));
+PAWL_STORED(int, dladdr1, (const void* address, Dl_info* to, void** more, int what),
+            (address, to, more, what), mark(to);
+            mark(more));

@@ -80,4 +80,11 @@ PAWL_STORED(int, timerfd_settime, (int timer, int flags, const itimerspec* value
             (timer, flags, value, old), mark(old));
 PAWL_STORED(int, adjtime, (const timeval* by, timeval* old), (by, old), mark(old));
 PAWL_STORED(int, adjtimex, (timex * to), (to), mark(to));
+PAWL_STORED(int, ntp_adjtime, (timex * to), (to), mark(to));
+// The symbol of ntp_gettime().
+extern "C" PAWL_PUBLIC int pawl_stored_ntp_gettimex(ntptimeval* to) {
+  const int result = ntp_gettime(to);
+  mark(to);
+  return result;
+}
 PAWL_STORED(int, clock_adjtime, (clockid_t clock, timex* to), (clock, to), mark(to));

@@ -130,6 +130,20 @@ PAWL_STORED(size_t, mbrtoc16, (char16_t* to, const char* from, size_t count, mbs
 PAWL_STORED(size_t, c16rtomb, (char* to, char16_t from, mbstate_t* state), (to, from, state),
             mark_converted(to, result);
             mark(state));
+// Of C libraries from 2.36 on.
+// NOLINTBEGIN(readability-redundant-declaration)
+extern "C" {
+__attribute__((weak)) size_t mbrtoc8(char8_t* to, const char* from, size_t count,
+                                     mbstate_t* state) noexcept;
+__attribute__((weak)) size_t c8rtomb(char* to, char8_t from, mbstate_t* state) noexcept;
+}
+// NOLINTEND(readability-redundant-declaration)
+PAWL_STORED(size_t, mbrtoc8, (char8_t* to, const char* from, size_t count, mbstate_t* state),
+            (to, from, count, state), mark_character(to, result);
+            mark(state));
+PAWL_STORED(size_t, c8rtomb, (char* to, char8_t from, mbstate_t* state), (to, from, state),
+            mark_converted(to, result);
+            mark(state));
 PAWL_STORED(size_t, mbrtoc32, (char32_t* to, const char* from, size_t count, mbstate_t* state),
             (to, from, count, state), mark_character(to, result);
             mark(state));

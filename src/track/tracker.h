@@ -85,6 +85,11 @@ class Tracker {
   // leaves a marker; a page fault in locked memory does not get past that, and is tried again for
   // ever (Linux 6.10 and later: filemap_fault() takes it for a page that another fault mapped).
   virtual Status clear_markers(char* /*address*/, std::size_t /*length*/) { return {}; }
+  // To be called behind each cut of the file and each hole in it, for which the kernel takes locked
+  // pages away as well, and more of them than were cut: the pages of a large folio, or on XFS of a
+  // block.  Does nothing where no memory was locked.  Takes no lock that is held while memory is
+  // touched: the thread that holds it may be the one that waits for this.
+  virtual void clear_markers_behind_cut() noexcept {}
   // Whether there may be any.
   virtual bool leaves_markers() const { return false; }
 

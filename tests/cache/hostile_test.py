@@ -386,6 +386,59 @@ def a_flush_all_that_a_crash_cut_short_was_forgotten(server, restart):
     return server
 
 
+def next_second():
+    """What is asked to happen in a second happens then."""
+    while time.time() % 1 > 0.5:
+        time.sleep(0.01)
+    return int(time.time()) + 1
+
+
+def sleep_until(moment_s):
+    time.sleep(max(0, moment_s - time.time()))
+
+
+def what_was_stored_behind_a_delayed_flush_all_was_cleared(server, restart):
+    """Whatever is not cleared by then, and whether a crash comes meanwhile."""
+    count = 200000
+    with server.connect() as connection:
+        connection.sendall(b"".join(b"set key%d 0 0 1 noreply\r\nx\r\n" % n for n in range(count)))
+        items_of(connection)  # all were taken
+        due_s = next_second()
+        connection.sendall(b"flush_all 1\r\n")
+        expect(connection.recv(100), b"OK\r\n", "flush_all")
+        sleep_until(due_s + 0.01)
+        connection.sendall(b"get key%d\r\n" % (count - 1))
+        expect(connection.recv(100), b"END\r\n", "the last item, when the delay is over")
+        for n in range(200):
+            connection.sendall(b"set new%d 0 0 1\r\nx\r\n" % n)
+            expect(connection.recv(100), b"STORED\r\n", "set")
+        server.process.kill()
+    server = restart()
+    expect(ask(server, b"".join(b"get new%d\r\n" % n for n in range(200))).count(b"VALUE"), 200,
+           "items stored behind a delayed flush_all, after a crash")
+    due_s = next_second()
+    expect(ask(server, b"flush_all 1\r\n"), b"OK\r\n", "flush_all")
+    sleep_until(due_s + 0.01)
+    ask(server, b"set new 0 0 1\r\nx\r\n")
+    time.sleep(0.5)
+    expect(ask(server, b"get new\r\nget new0\r\n").count(b"VALUE"), 1, "without a crash")
+    return server
+
+
+def less_memory_than_a_file_had_taken_was_not_kept(program, directory):
+    path = os.path.join(directory, "less.pawl")
+    value = b"x" * 50000
+    for mib in (64, 8):
+        server = Cache(program, path, "--memory", str(mib))
+        answer = ask(server, b"stats\r\n")
+        taken = int(answer.split(b"STAT bytes ")[1].split(b"\r\n")[0])
+        if taken > mib * MIB:
+            fail(f"items take {taken} bytes of {mib} MiB")
+        for i in range(1000):
+            ask(server, b"set k%d 0 0 %d\r\n%s\r\n" % (i, len(value), value))
+        expect(server.stop(), 0, "exit status")
+
+
 class Memcached(Cache):
     def __init__(self):  # pylint: disable=super-init-not-called
         with socket.socket() as free:
@@ -427,6 +480,7 @@ def main():
         two_servers_shared_a_port_and_half_of_the_items_were_gone(program, server, directory)
         the_memory_that_was_asked_for_was_ignored_for_a_file_that_was_there(program, directory)
         little_memory_was_exceeded_by_large_items(program, directory)
+        less_memory_than_a_file_had_taken_was_not_kept(program, directory)
         numbers_beyond_64_bits_were_taken(server, memcached)
         a_line_that_was_too_short_had_another_error_than_in_memcached(server, memcached)
         keys_beyond_a_thousand_were_dropped(server)
@@ -436,6 +490,7 @@ def main():
         replies_were_cut_and_grew_the_server_without_bound(server)
         server = flush_all_with_a_delay_flushed_at_once(server, restart)
         server = a_flush_all_that_a_crash_cut_short_was_forgotten(server, restart)
+        server = what_was_stored_behind_a_delayed_flush_all_was_cleared(server, restart)
         expect(server.stop(), 0, "exit status")
         if memcached:
             memcached.stop()

@@ -1,5 +1,8 @@
 // The command line itself, and the verbs run, doctor and bench.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -308,6 +311,16 @@ TEST(Doctor, ExaminesADirectory) {
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
+TEST(Doctor, DidNotSayWhoseErrorALinkToItselfWas) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path loop = directory.path() / "loop";
+  std::filesystem::create_symlink(loop, loop);
+  const Answer answer = pawl({"doctor", loop.string()});
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_TRUE(answer.err.starts_with("pawl doctor: ")) << answer.err;
+  EXPECT_TRUE(contains(answer.err, "Too many levels of symbolic links")) << answer.err;
+}
+
 TEST(Doctor, CallsMemoryUnsafe) {
   const Answer answer = pawl({"doctor", "--json", "/dev/shm"});
   const json parsed = json::parse(answer.out, nullptr, false);
@@ -334,6 +347,29 @@ TEST(Doctor, DidNotKnowTheFileSystemsThatPawlRefuses) {
     }
     EXPECT_EQ(answer.code, 9) << where;
   }
+}
+
+// Nothing was unsafe where no journal can be removed.
+TEST(Doctor, TookAnAppendOnlyDirectoryForSafe) {
+  const TemporaryDirectory directory;
+  const int descriptor = ::open(directory.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int attributes = 0;
+  const bool has_attributes = ::ioctl(descriptor, FS_IOC_GETFLAGS, &attributes) == 0;
+  const int append_only = attributes | FS_APPEND_FL;
+  const bool is_set = has_attributes && ::ioctl(descriptor, FS_IOC_SETFLAGS, &append_only) == 0;
+  if (!is_set) {
+    ::close(descriptor);
+    GTEST_SKIP() << "chattr +a is not possible here";
+  }
+  const Answer answer = pawl({"doctor", "--json", directory.path().string()});
+  EXPECT_EQ(::ioctl(descriptor, FS_IOC_SETFLAGS, &attributes), 0);
+  ::close(descriptor);
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+  const json parsed = json::parse(answer.out, nullptr, false);
+  ASSERT_FALSE(parsed.is_discarded()) << answer.out << answer.err;
+  EXPECT_EQ(answer.code, 9);
+  EXPECT_EQ(parsed["safe"], false);
+  EXPECT_TRUE(contains(answer.out, "append-only")) << answer.out;
 }
 
 // Where no line of mountinfo is about the root directory.

@@ -211,6 +211,7 @@ TEST_F(Watch, NamesFilesThatAreSynchronisedInOneGo) {
 TEST_F(Watch, FindsEachThingThatPawlRefusesAndNothingElse) {
   const std::vector<Case> cases = {
       {"raw", {"raw_call"}},
+      {"namespace", {"raw_call"}},
       {"fork_writes", {"forked_child"}},
       {"daemon", {"daemon"}},
       // The other process sets the file's size before it maps it.

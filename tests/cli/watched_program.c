@@ -6,6 +6,7 @@
  * it, as far as the face allows it: what the face refuses ends it with 3. */
 #define _GNU_SOURCE
 #include <aio.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -96,6 +97,16 @@ static void raw_sync(int file, char* memory, const char* path) {
   (void)file;
   (void)path;
   if (syscall(SYS_msync, memory, kLength, MS_SYNC) != 0) refuse("syscall");
+}
+
+static void sync_in_a_namespace(int file, char* memory, const char* path) {
+  (void)file;
+  (void)path;
+  void* library = dlmopen(LM_ID_NEWLM, "libc.so.6", RTLD_NOW);
+  if (library == NULL) refuse("dlmopen");
+  int (*synchronise)(void*, size_t, int);
+  *(void**)&synchronise = dlsym(library, "msync");
+  if (synchronise(memory, kLength, MS_SYNC) != 0) refuse("msync of the namespace");
 }
 
 static void child_commits(int file, char* memory, const char* path) {
@@ -1073,6 +1084,7 @@ static const struct {
 } kMiddles[] = {
     {"good", nothing},
     {"raw", raw_sync},
+    {"namespace", sync_in_a_namespace},
     {"fork_writes", child_commits},
     {"fork_reads", child_waits},
     {"fork_unmaps", child_unmaps},

@@ -10,6 +10,7 @@
 #include "fase/blocks_format.h"
 #include "fase/format.h"
 #include "medium/descriptor.h"
+#include "support/zeroed_data.h"
 
 namespace pawl::test {
 
@@ -37,8 +38,6 @@ FileImage FileImage::read(const std::string& path) {
   return image;
 }
 
-// In place: to take and give back the space of all logs takes longer than all else that a test
-// does.
 void FileImage::write(const std::string& path) const {
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   const auto size = static_cast<off_t>(size_bytes_);
@@ -57,12 +56,7 @@ void FileImage::write(const std::string& path) const {
     EXPECT_EQ(::pwrite(file.get(), page.data(), page.size(), at),
               static_cast<ssize_t>(page.size()));
   };
-  const std::vector<std::byte> zeros(kPageBytes);
-  for (off_t at = 0; (at = ::lseek(file.get(), at, SEEK_DATA)) >= 0;) {
-    const off_t hole = ::lseek(file.get(), at, SEEK_HOLE);
-    for (; at < hole; at += kPageBytes)
-      if (!pages_.contains(static_cast<std::uint64_t>(at))) put(at, zeros);
-  }
+  EXPECT_TRUE(zero_data(file.get()));
   for (const auto& [offset, page] : pages_) put(static_cast<off_t>(offset), page);
 }
 

@@ -86,27 +86,3 @@ END
 step "another prefix, and away with it"
 (cd "$checkout" && ./dev install "$work/other" && ./dev uninstall "$work/other") </dev/null
 [ ! -e "$work/other" ]
-
-# What asks for no rights is tried once.
-[ "$(id -u)" = 0 ] || exit 0
-
-step "users of the installed library: CMake"
-cmake -G Ninja -S "$checkout/tests/install/consumer" -B consumer
-cmake --build consumer
-consumer/consumer_shared shared.data
-consumer/consumer_static static.data
-
-step "users of the source: a project that takes Pawl in"
-mkdir -p theirs
-cat >theirs/CMakeLists.txt <<END
-cmake_minimum_required(VERSION 3.25)
-project(theirs LANGUAGES C CXX)
-include(FetchContent)
-FetchContent_Declare(pawl SOURCE_DIR $checkout)
-FetchContent_MakeAvailable(pawl)
-add_executable(theirs $checkout/tests/install/consumer/consumer.c)
-target_link_libraries(theirs PRIVATE Pawl::pawl)
-END
-cmake -G Ninja -S theirs -B theirs/build
-cmake --build theirs/build -j 2 --target theirs
-theirs/build/theirs theirs.data

@@ -173,6 +173,16 @@ def another_file_than_a_socket_was_removed(place, program):
     expect(server.stop(), 0, "a server in the place of one that was killed")
 
 
+def a_path_too_long_for_a_socket_was_cut(place, program):
+    longest = "s" * 102  # and ".sock"
+    path = f"{longest}.sock+"
+    done = subprocess.run([program, "--heap", "other.heap", "--port", "0", "--unixsocket", path],
+                          capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+    expect((done.returncode, "107 bytes at most" in done.stderr), (1, True), done.stderr)
+    expect(os.path.exists(path[:-1]), False, "a socket at another path")
+    expect(place.kv(program, name=longest).stop(), 0, "a server at the longest path")
+
+
 def keys_that_expired_filled_the_server(place, program):
     """Far more keys than there is room for, which live for a millisecond each; then all of them are gone."""
     server = place.kv(program, "--size-max", "64M", name="expiring")
@@ -218,7 +228,9 @@ def the_network_was_served_without_a_password(place, program):
         file.write(PASSWORD + b"\n")
     with open("empty", "wb") as file:
         file.write(b"\n")
-    for path in ("empty", "missing"):
+    with open("of DOS lines", "wb") as file:
+        file.write(PASSWORD + b"\r\n")
+    for path in ("empty", "missing", "of DOS lines"):
         done = subprocess.run([program, "--heap", "other.heap", "--requirepass-file", path],
                               capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
         expect(done.returncode, 2, f"a password from a file that is {path}")
@@ -266,6 +278,7 @@ def main():
         memory_that_ran_out_ended_the_server(place, options.kv)
         keys_that_expired_filled_the_server(place, options.kv)
         another_file_than_a_socket_was_removed(place, options.kv)
+        a_path_too_long_for_a_socket_was_cut(place, options.kv)
         secret = the_network_was_served_without_a_password(place, options.kv)
         redis.stop()
         redis = place.redis("--requirepass", PASSWORD.decode())

@@ -5,15 +5,18 @@
  *   other_writers DIRECTORY         all cases, on files named *.atomic in DIRECTORY
  *   other_writers write FILE        the second process
  *   other_writers write-later FILE  the same; it opens the file before the first maps it
+ *   other_writers beside FILE       one that acts on a file whose writer steps aside all the time
  *   other_writers HOW FILE          the same, where nobody can be asked for the first */
 #define _GNU_SOURCE
 #include <aio.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -21,6 +24,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/fs.h>
@@ -101,9 +105,13 @@ static int is_refused(int fd, int error_number) {
   return pwrite(fd, "lost", 4, 0) == -1 && errno == error_number;
 }
 
+/* That by which the library asked when the file was opened, too. */
+static void close_all_others(int fd) { CHECK(syscall(SYS_close_range, fd + 1, ~0U, 0) == 0); }
+
 static int write_without_descriptors(int fd) {
   const struct rlimit few = {32, 32};
   CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+  close_all_others(fd);
   while (dup(fd) >= 0) {
   }
   CHECK(is_refused(fd, EMFILE));
@@ -112,6 +120,7 @@ static int write_without_descriptors(int fd) {
 
 static int write_without_proc(int fd) {
   if (chroot(directory) != 0) return errno == EPERM ? 0 : 99;
+  close_all_others(fd);
   CHECK(is_refused(fd, ENOTSUP));
   return failures;
 }
@@ -136,7 +145,7 @@ static int write_in_child(int fd, const char* file) {
 /* Past the library, as a program does that closes "all". */
 static int write_behind_closed_numbers(int fd) {
   CHECK(is_refused(fd, EBUSY));
-  CHECK(syscall(SYS_close_range, fd + 1, ~0U, 0) == 0);
+  close_all_others(fd);
   CHECK(is_refused(fd, EBUSY));
   CHECK(is_refused(fd, EBUSY));
   return failures;
@@ -281,6 +290,129 @@ static void a_file_was_taken_while_it_was_renamed(void) {
   unlink(path);
 }
 
+/* A call by a name that comes and goes. */
+#define IS_KEPT_OUT(call) (errno = 0, (long)(call) == -1 && (errno == EBUSY || errno == ENOENT))
+
+static int is_closed(int fd) {
+  struct pollfd end = {.fd = fd, .events = POLLIN};
+  return poll(&end, 1, 0) != 0;
+}
+
+static int shows_one_commit(const char* path) {
+  unsigned char bytes[4 * PAGE];
+  const int fd = open(path, O_RDONLY);
+  if (fd < 0) return errno == ENOENT || errno == EBUSY;
+  const ssize_t got = read(fd, bytes, sizeof bytes);
+  close(fd);
+  return got == (ssize_t)sizeof bytes && bytes[0] == bytes[PAGE] && bytes[0] == bytes[3 * PAGE];
+}
+
+/* The last two names are links that stay; of the last no glob knows. */
+static int act_beside(const char* path) {
+  char other[4096], link_of_file[4096], plain_link[4096];
+  snprintf(other, sizeof other, "%s.other.atomic", path);
+  snprintf(link_of_file, sizeof link_of_file, "%s.link.atomic", path);
+  snprintf(plain_link, sizeof plain_link, "%s.plain", path);
+  const char* const names[] = {path, other, link_of_file, plain_link};
+  int early = open(link_of_file, O_RDWR);
+  if (write(STDOUT_FILENO, "b", 1) != 1) return 99;
+  while (!is_closed(STDIN_FILENO) && failures == 0) {
+    CHECK(IS_REFUSED(pwrite(early, "lost", 4, 0)));
+    CHECK(IS_REFUSED(ftruncate(early, 0)));
+    for (int i = 0; i < 4; ++i) {
+      const int fd = open(names[i], O_RDWR);
+      CHECK(fd >= 0 || errno == ENOENT);
+      CHECK(fd < 0 || IS_REFUSED(pwrite(fd, "lost", 4, 0)));
+      if (fd >= 0) close(fd);
+      CHECK(IS_KEPT_OUT(open(names[i], O_RDWR | O_TRUNC)));
+      CHECK(IS_KEPT_OUT(truncate(names[i], 0)));
+      CHECK(IS_KEPT_OUT(unlink(names[i])));
+      CHECK(IS_KEPT_OUT(rename(names[i], "away.atomic")));
+      CHECK(fopen(names[i], "r+") == NULL && (errno == EBUSY || errno == ENOENT));
+      if (i < 3) CHECK(shows_one_commit(names[i]));
+    }
+    const int new_file = open("new", O_RDWR | O_CREAT, 0644);
+    CHECK(new_file >= 0 && close(new_file) == 0);
+    CHECK(IS_REFUSED(rename("new", link_of_file)));
+  }
+  return failures;
+}
+
+/* For that moment it has no mark and no journal: others wrote to it, cut, replaced and removed it,
+ * and read half a commit; by another name they read that at any time. */
+static void a_file_was_changed_by_others_while_it_was_renamed(void) {
+  enum { ROUNDS = 60 };
+  const char* path = in_directory("aside.atomic");
+  char name[4096];
+  const char* const suffixes[] = {".link.atomic", ".plain"};
+  const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  CHECK(fd >= 0 && ftruncate(fd, 4 * PAGE) == 0);
+  for (int i = 0; i < 2; ++i) {
+    snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
+    CHECK(link(path, name) == 0);
+  }
+  char* at = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED);
+  struct second second = start("beside", path);
+  CHECK(waits(&second));
+  snprintf(name, sizeof name, "%s.other.atomic", path);
+  for (int round = 1; round <= ROUNDS && failures == 0; ++round) {
+    memset(at, round, 4 * PAGE);
+    CHECK(msync(at, 4 * PAGE, MS_SYNC) == 0);
+    CHECK(rename(path, name) == 0 && rename(name, path) == 0);
+    CHECK(execl("/nonexistent", "x", (char*)NULL) == -1 && errno == ENOENT);
+    CHECK(at[0] == round && at[4 * PAGE - 1] == round);
+  }
+  go_on(&second);
+  end(&second);
+  CHECK(munmap(at, 4 * PAGE) == 0 && close(fd) == 0);
+  CHECK(found(path, 0, "<<<<") && ROUNDS == '<');
+}
+
+static int lock_whole(int fd, int kind, short type) {
+  struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
+  if (kind == 0) return fcntl(fd, F_SETLKW, &lock);
+  return flock(fd, type == F_UNLCK ? LOCK_UN : LOCK_EX);
+}
+
+/* The program's locks go first when a process dies.  Here they go past the library. */
+static int hold_and_die(const char* path, int kind) {
+  const int fd = open(path, O_RDWR);
+  if (fd < 0 || lock_whole(fd, kind, F_WRLCK) != 0) return 2;
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) return 3;
+  memcpy(at, "last", 4);
+  if (msync(at, PAGE, MS_SYNC) != 0 || write(STDOUT_FILENO, "h", 1) != 1) return 4;
+  const struct timespec moment = {.tv_nsec = 100000000};
+  nanosleep(&moment, NULL);
+  struct flock none = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+  if (kind == 0 ? syscall(SYS_fcntl, fd, F_SETLK, &none) : syscall(SYS_flock, fd, LOCK_UN))
+    return 5;
+  nanosleep(&moment, NULL);
+  raise(SIGKILL);
+  return 6;
+}
+
+static void who_waited_for_the_lock_of_one_that_died_was_refused(void) {
+  const char* path = in_directory("died.atomic");
+  for (int kind = 0; kind < 2; ++kind) {
+    const int made = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    CHECK(ftruncate(made, PAGE) == 0 && close(made) == 0);
+    struct second first = start(kind == 0 ? "die-fcntl" : "die-flock", path);
+    CHECK(waits(&first));
+    const int fd = open(path, O_RDWR);
+    CHECK(lock_whole(fd, kind, F_WRLCK) == 0);
+    char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(at != MAP_FAILED && memcmp(at, "last", 4) == 0);
+    if (at != MAP_FAILED) munmap(at, PAGE);
+    close(fd);
+    waitpid(first.process, NULL, 0);
+    close(first.to);
+    close(first.from);
+  }
+  unlink(path);
+}
+
 /* A child that no handler of fork() knew lives on, and the program that becomes another maps the
  * file again. */
 static int exec_beside_a_child(const char* path) {
@@ -332,6 +464,8 @@ static int take(const char* path) {
 
 static void all_cases(void) {
   a_file_was_taken_while_it_was_renamed();
+  a_file_was_changed_by_others_while_it_was_renamed();
+  who_waited_for_the_lock_of_one_that_died_was_refused();
   a_child_kept_the_file_from_its_parent_behind_an_exec();
   a_writer_that_could_not_be_asked_for_counted_as_none();
   a_second_process_wrote_past_the_first(0);
@@ -341,6 +475,9 @@ static void all_cases(void) {
 int main(int count, char** arguments) {
   self = arguments[0];
   if (count == 3 && strcmp(arguments[1], "take") == 0) return take(arguments[2]);
+  if (count == 3 && strcmp(arguments[1], "beside") == 0) return act_beside(arguments[2]);
+  if (count == 3 && strncmp(arguments[1], "die-", 4) == 0)
+    return hold_and_die(arguments[2], strcmp(arguments[1], "die-flock") == 0);
   if (count == 3 && strcmp(arguments[1], "exec") == 0) return exec_beside_a_child(arguments[2]);
   if (count == 4) return map_again(arguments[1], arguments[3]);
   if (count == 3 && strncmp(arguments[1], "write", 5) != 0)

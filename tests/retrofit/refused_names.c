@@ -10,18 +10,21 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "parts.h"
@@ -107,6 +110,35 @@ static void refuse(unsigned number, unsigned error_number) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
     exit(97);
+}
+
+/* Each finish of a process is one; what was said once is not said again in other words. */
+static int end_without_rights(void) {
+  if (chdir(directory) != 0 || chdir("rights") != 0) return 99;
+  const int messages = open("../messages", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  CHECK(store_and_commit(one, other, "first") == 0);
+  give_rights_up(0);
+  CHECK(dup2(messages, STDERR_FILENO) == STDERR_FILENO);
+  return failures;
+}
+
+static void a_file_was_said_to_be_closed_at_the_end(void) {
+  char text[8192] = {0};
+  CHECK(mkdir(in_directory("rights"), 0755) == 0);
+  CHECK(status_of(start("ends", directory)) == 0);
+  const int messages = open(in_directory("messages"), O_RDONLY);
+  CHECK(read(messages, text, sizeof text - 1) > 0 && strstr(text, "is closed") == NULL);
+  close(messages);
+  CHECK(chmod(in_directory("rights"), 0755) == 0);
+  CHECK(chmod(in_directory("rights/one.atomic"), 0644) == 0);
+  CHECK(found(in_directory("rights/one.atomic"), 0, "first"));
+  unlink(in_directory("rights/one.atomic"));
+  unlink(in_directory("rights/other.atomic"));
+  unlink(in_directory("messages"));
+  forget_group();
+  CHECK(rmdir(in_directory("rights")) == 0);
 }
 
 /* What letting go of a file fails for: the answer of rename() and unlink(). */
@@ -293,10 +325,341 @@ static int commit_without_one_that_is_lost(void) {
   return die();
 }
 
+static int end_with_a_file_that_is_lost(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  if (mkdir("moved.atomic.pawl", 0700) != 0) return 97;
+  CHECK(rename("one.atomic", "moved.atomic") == 0);
+  strcpy(one.at, "lost");
+  CHECK(rmdir("moved.atomic.pawl") == 0);
+  return failures;
+}
+
+static void stores_into_a_lost_file_were_lost_with_status_0(void) {
+  CHECK(WEXITSTATUS(status_of(start("stores-lost", directory))) == EX_IOERR);
+  unlink(in_directory("moved.atomic"));
+  forget_group();
+}
+
 static void a_commit_was_acknowledged_without_a_file_of_its_group(void) {
   if (!is_group()) return;
   CHECK(was_killed("lost"));
   CHECK(found(in_directory("other.atomic"), 0, "without"));
+  unlink(in_directory("moved.atomic"));
+  unlink(in_directory("other.atomic"));
+  forget_group();
+}
+
+/* ------------------------------------------------- children that share or copy their parent's
+ * memory
+ */
+
+#define IS_REFUSED(call) (errno = 0, (long)(call) == -1 && errno == EPERM)
+
+static int fd_of_parent;
+
+static int change_the_parents_file(void* unused) {
+  (void)unused;
+  CHECK(IS_REFUSED(rename("one.atomic", "moved.atomic")));
+  CHECK(IS_REFUSED(rename("plain", "one.atomic")));
+  CHECK(IS_REFUSED(renameat2(AT_FDCWD, "plain", AT_FDCWD, "one.atomic", RENAME_EXCHANGE)));
+  CHECK(IS_REFUSED(unlink("one.atomic")));
+  CHECK(IS_REFUSED(unlinkat(AT_FDCWD, "one.atomic", 0)));
+  CHECK(IS_REFUSED(remove("one.atomic")));
+  CHECK(IS_REFUSED(truncate("one.atomic", 1)));
+  CHECK(IS_REFUSED(open("one.atomic", O_RDWR)));
+  CHECK(IS_REFUSED(open("one.atomic", O_WRONLY | O_CREAT | O_TRUNC, 0644)));
+  CHECK(IS_REFUSED(pwrite(fd_of_parent, "child", 5, 0)));
+  CHECK(IS_REFUSED(ftruncate(fd_of_parent, 1)));
+  errno = 0;
+  CHECK(fopen("one.atomic", "w") == NULL && errno == EPERM);
+  /* What the child has under that number is its own, and a tracked file no more to its parent's
+   * harm. */
+  const int other = open("child", O_RDWR | O_CREAT | O_TRUNC, 0644);
+  CHECK(dup2(other, fd_of_parent) == fd_of_parent && pwrite(fd_of_parent, "child", 5, 0) == 5);
+  CHECK(rename("child", "childs") == 0 && truncate("childs", 1) == 0 && unlink("childs") == 0);
+  _exit(failures);
+}
+
+static pid_t make_child(const char* how) {
+  static char stack[1 << 18] __attribute__((aligned(16)));
+  if (strcmp(how, "clone") == 0)
+    return clone(change_the_parents_file, stack + sizeof stack, SIGCHLD, NULL);
+  if (strcmp(how, "sharing clone") == 0)
+    return clone(change_the_parents_file, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
+  const pid_t child = strcmp(how, "vfork") == 0   ? vfork()
+                      : strcmp(how, "_Fork") == 0 ? _Fork()
+                                                  : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+  if (child == 0) change_the_parents_file(NULL);
+  return child;
+}
+
+static int commit_beside_children(void) {
+  static const char* const kWays[] = {"_Fork", "vfork", "clone", "sharing clone", "system call"};
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  fd_of_parent = one.fd;
+  close(open("plain", O_WRONLY | O_CREAT, 0644));
+  CHECK(store_and_commit(one, other, "first") == 0);
+  for (unsigned i = 0; i < sizeof kWays / sizeof *kWays; ++i) {
+    const int status = status_of(make_child(kWays[i]));
+    if (status != 0) fprintf(stderr, "in a child of %s: status 0x%x\n", kWays[i], status);
+    CHECK(status == 0);
+    CHECK(store_and_commit(one, other, "beside") == 0);
+    CHECK(pwrite(one.fd, kWays[i], 5, 100) == 5 && memcmp(one.at + 100, kWays[i], 5) == 0);
+  }
+  unlink("plain");
+  CHECK(store_and_commit(one, other, "last") == 0);
+  return die();
+}
+
+static void a_child_that_no_handler_knew_changed_its_parents_file(void) {
+  CHECK(was_killed("child"));
+  CHECK(found(in_directory("one.atomic"), 0, "last"));
+  CHECK(found(in_directory("other.atomic"), 0, "last"));
+  unlink(in_directory("one.atomic"));
+  unlink(in_directory("other.atomic"));
+  forget_group();
+}
+
+/* ------------------------------------------------------------- what the kernel calls a file by now
+ */
+
+/* The calls of a thread, which lasts from now on, wait a moment before the kernel makes them. */
+enum { SLOW_MICROSECONDS = 20000 };
+
+static int slow_calls;
+static atomic_int link_in_between;
+
+static void* let_slow_calls_go_on(void* unused) {
+  for (;;) {
+    struct seccomp_notif call = {0};
+    if (ioctl(slow_calls, SECCOMP_IOCTL_NOTIF_RECV, &call) != 0) continue;
+    usleep(SLOW_MICROSECONDS);
+    if (link_in_between == 1) syscall(SYS_link, "one.atomic", "linked.atomic");
+    struct seccomp_notif_resp answer = {.id = call.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+    ioctl(slow_calls, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+  }
+  return unused;
+}
+
+static void slow_down_names(void) {
+  struct sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat, 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unlinkat, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) exit(97);
+  slow_calls = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                            &program);
+  pthread_t thread;
+  if (slow_calls < 0 || pthread_create(&thread, NULL, let_slow_calls_go_on, NULL) != 0) exit(97);
+}
+
+enum { HALVES = 64 };
+
+static const char* link_from;
+static atomic_int may_link, has_linked;
+
+static void* link_once(void* unused) {
+  while (may_link == 0) continue;
+  for (int i = 0; i < 100000 && may_link == 1 && has_linked == 0; ++i)
+    if (link(link_from, "linked.atomic") == 0) has_linked = 1;
+  return unused;
+}
+
+/* Both pages are committed, and the first is stored to again: half a transaction. */
+static struct file begin_half(const char* name) {
+  const struct file file = map(name);
+  strcpy(file.at, "whole");
+  strcpy(file.at + LENGTH / 2, "whole");
+  if (msync(file.at, LENGTH, MS_SYNC) != 0) exit(95);
+  strcpy(file.at, "half");
+  return file;
+}
+
+static void end_half(struct file file) {
+  munmap(file.at, LENGTH);
+  close(file.fd);
+}
+
+/* By a thread: either the name that goes is not the last one, or there is nothing to link. */
+static int remove_beside_a_thread_that_links(void) {
+  if (chdir(directory) != 0) return 99;
+  link_from = "one.atomic";
+  for (int round = 0; round < HALVES; ++round) {
+    const struct file one = begin_half("one.atomic");
+    may_link = has_linked = 0;
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, link_once, NULL) == 0);
+    may_link = 1;
+    usleep((unsigned)round * 20);
+    const int removed = unlink("one.atomic");
+    may_link = 2;
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK((removed == 0) != (has_linked == 1));
+    end_half(one);
+    unlink("linked.atomic");
+    unlink("one.atomic");
+  }
+  return die();
+}
+
+/* As by another process, in the very moment: what it linked is as the last commit left it, and no
+ * commit of what has no known name succeeds. */
+static int replace_beside_a_process_that_links(void) {
+  enum { REPLACED = 5 };
+  if (chdir(directory) != 0) return 99;
+  slow_down_names();
+  for (int round = 0; round < REPLACED; ++round) {
+    const struct file one = begin_half("one.atomic");
+    close(open("new", O_RDWR | O_CREAT, 0644));
+    link_in_between = 1;
+    CHECK(rename("new", "one.atomic") == 0);
+    link_in_between = 0;
+    CHECK(msync(one.at, LENGTH, MS_SYNC) == -1 && errno == EIO);
+    CHECK(strcmp(one.at, "half") == 0);
+    end_half(one);
+    CHECK(found("linked.atomic", 0, "whole") && found("linked.atomic", LENGTH / 2, "whole"));
+    unlink("linked.atomic");
+    unlink("one.atomic");
+  }
+  return die();
+}
+
+static void half_a_transaction_got_another_name(void) {
+  CHECK(was_killed("thread-links"));
+  CHECK(was_killed("process-links"));
+  forget_group();
+}
+
+/* Mapped by the longer of two names, and closed. */
+static int rename_another_name(void) {
+  if (chdir(directory) != 0) return 99;
+  close(open("one.atomic", O_RDWR | O_CREAT, 0644));
+  CHECK(link("one.atomic", "one.atomic.atomic") == 0);
+  const struct file one = map("one.atomic.atomic");
+  const struct file other = map("other.atomic");
+  CHECK(close(one.fd) == 0);
+  CHECK(rename("one.atomic", "moved.atomic") == 0);
+  CHECK(store_and_commit(one, other, "by its other name") == 0);
+  return die();
+}
+
+static void a_file_was_lost_whose_other_name_changed(void) {
+  CHECK(was_killed("another-name"));
+  CHECK(found(in_directory("one.atomic.atomic"), 0, "by its other name"));
+  CHECK(found(in_directory("other.atomic"), 0, "by its other name"));
+  unlink(in_directory("one.atomic.atomic"));
+  unlink(in_directory("moved.atomic"));
+  unlink(in_directory("other.atomic"));
+  forget_group();
+}
+
+/* With all that is in it, the file of the group too. */
+static int exec_behind_a_directory_that_moved(void) {
+  char moved[4096];
+  snprintf(moved, sizeof moved, "%s-moved", directory);
+  if (chdir(directory) != 0) return 99;
+  struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  CHECK(rename(directory, moved) == 0);
+  CHECK(execl("/nonexistent", "x", (char*)NULL) == -1 && errno == ENOENT);
+  CHECK(store_and_commit(one, other, "behind the exec") == 0);
+  end_half(one);
+  end_half(other);
+  one = map("one.atomic");
+  strcpy(one.at, "anew");
+  CHECK(msync(one.at, LENGTH, MS_SYNC) == 0);
+  CHECK(rename(moved, directory) == 0);
+  return die();
+}
+
+static void a_group_was_lost_whose_directory_moved(void) {
+  CHECK(was_killed("moved-directory"));
+  CHECK(found(in_directory("one.atomic"), 0, "anew"));
+  CHECK(found(in_directory("other.atomic"), 0, "behind the exec"));
+  unlink(in_directory("one.atomic"));
+  unlink(in_directory("other.atomic"));
+  forget_group();
+}
+
+static void* map_a_moment_later(void* fd) {
+  usleep(SLOW_MICROSECONDS / 2);
+  return mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, *(int*)fd, 0);
+}
+
+static int map_while_the_name_changes(void) {
+  enum { NAME_CHANGES = 10 };
+  if (chdir(directory) != 0) return 99;
+  slow_down_names();
+  for (int round = 0; round < NAME_CHANGES; ++round) {
+    int fd = open("one.atomic", O_RDWR | O_CREAT, 0644);
+    CHECK(ftruncate(fd, LENGTH) == 0);
+    pthread_t thread;
+    void* at = MAP_FAILED;
+    CHECK(pthread_create(&thread, NULL, map_a_moment_later, &fd) == 0);
+    CHECK((round % 2 == 0 ? rename("one.atomic", "moved.atomic") : unlink("one.atomic")) == 0);
+    CHECK(pthread_join(thread, &at) == 0);
+    CHECK(access("one.atomic.pawl", F_OK) != 0);
+    if (at != MAP_FAILED) munmap(at, LENGTH);
+    close(fd);
+    unlink("moved.atomic");
+  }
+  return die();
+}
+
+static void a_journal_stood_under_a_name_that_had_just_gone(void) {
+  CHECK(was_killed("slowly"));
+  unlink(in_directory("one.atomic"));
+  unlink(in_directory("one.atomic.pawl"));
+  unlink(in_directory("moved.atomic"));
+  forget_group();
+}
+
+static void* take_all_descriptors(void* unused) {
+  enum { DESCRIPTORS_MAX = 200 };
+  int taken[DESCRIPTORS_MAX];
+  for (;;) {
+    int count = 0;
+    while (count < DESCRIPTORS_MAX && (taken[count] = open("/dev/null", O_RDONLY)) >= 0) ++count;
+    usleep(100);
+    while (count > 0) close(taken[--count]);
+    usleep(100);
+  }
+  return unused;
+}
+
+static int rename_at_the_limit(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  const struct rlimit few = {120, 120};
+  CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, take_all_descriptors, NULL) == 0);
+  int renamed = 0;
+  for (int round = 0; round < HALVES && failures == 0; ++round) {
+    const int outcome = renamed % 2 == 0 ? rename("one.atomic", "moved.atomic")
+                                         : rename("moved.atomic", "one.atomic");
+    CHECK(outcome == 0 || errno == EMFILE);
+    renamed += outcome == 0;
+    execl("/nonexistent", "x", (char*)NULL);
+    CHECK(store_and_commit(one, other, "at the limit") == 0);
+  }
+  return die();
+}
+
+static void a_file_was_lost_beside_a_thread_that_took_all_descriptors(void) {
+  CHECK(was_killed("limit"));
+  CHECK(found(in_directory("one.atomic"), 0, "at the limit") ||
+        found(in_directory("moved.atomic"), 0, "at the limit"));
+  CHECK(found(in_directory("other.atomic"), 0, "at the limit"));
+  unlink(in_directory("one.atomic"));
   unlink(in_directory("moved.atomic"));
   unlink(in_directory("other.atomic"));
   forget_group();
@@ -394,6 +757,15 @@ static int do_part(const char* what, const char* file) {
   if (strcmp(what, "lost") == 0) return commit_without_one_that_is_lost();
   if (strcmp(what, "beside") == 0) return commit_beside();
   if (strcmp(what, "joined") == 0) return join_while_one_is_aside();
+  if (strcmp(what, "thread-links") == 0) return remove_beside_a_thread_that_links();
+  if (strcmp(what, "process-links") == 0) return replace_beside_a_process_that_links();
+  if (strcmp(what, "another-name") == 0) return rename_another_name();
+  if (strcmp(what, "moved-directory") == 0) return exec_behind_a_directory_that_moved();
+  if (strcmp(what, "limit") == 0) return rename_at_the_limit();
+  if (strcmp(what, "stores-lost") == 0) return end_with_a_file_that_is_lost();
+  if (strcmp(what, "slowly") == 0) return map_while_the_name_changes();
+  if (strcmp(what, "ends") == 0) return end_without_rights();
+  if (strcmp(what, "child") == 0) return commit_beside_children();
   if (strcmp(what, "journal") == 0) return rename_to_what_takes_no_journal();
   return 2;
 }
@@ -403,6 +775,14 @@ static void all_cases(void) {
   no_commit_after_a_call_that_failed();
   an_acknowledged_commit_was_without_a_file_that_was_renamed();
   a_commit_was_acknowledged_without_a_file_of_its_group();
+  stores_into_a_lost_file_were_lost_with_status_0();
+  a_file_was_said_to_be_closed_at_the_end();
+  half_a_transaction_got_another_name();
+  a_file_was_lost_whose_other_name_changed();
+  a_group_was_lost_whose_directory_moved();
+  a_file_was_lost_beside_a_thread_that_took_all_descriptors();
+  a_journal_stood_under_a_name_that_had_just_gone();
+  a_child_that_no_handler_knew_changed_its_parents_file();
   a_file_got_a_name_that_takes_no_journal();
   a_file_that_joined_took_the_place_of_one_that_was_aside();
 }

@@ -272,16 +272,11 @@ static void a_number_that_was_closed_past_us_was_the_files(void) {
 /* ----------------------------------------------------------------- functions
  */
 
-static int commit_by_handle_and_die(const char* file) {
+typedef int (*synchronisation)(void*, size_t, int);
+
+static int commit_and_die(const char* file, synchronisation synchronise) {
   const int fd = open(file, O_RDWR);
   char* at = map(fd);
-  void* library = dlopen("libc.so.6", RTLD_NOW);
-  int (*synchronise)(void*, size_t, int);
-  *(void**)&synchronise = dlsym(library, "msync");
-  CHECK(dlsym(library, "qsort") == dlsym(RTLD_DEFAULT, "qsort") && dlerror() == NULL);
-  CHECK(dlsym(library, "no_such_function") == NULL && dlerror() != NULL);
-  CHECK(dlsym(RTLD_DEFAULT, "msync") == dlsym(library, "msync"));
-  CHECK(dlsym(RTLD_NEXT, "msync") != NULL);
   if (at == MAP_FAILED || synchronise == NULL) return 98;
   memcpy(at, "stored", 6);
   CHECK(synchronise(at, PAGE, MS_SYNC) == 0);
@@ -290,16 +285,56 @@ static int commit_by_handle_and_die(const char* file) {
   return 1;
 }
 
-static void functions_found_by_handle_bypassed_the_mapping(void) {
-  const char* path = in_directory("handle.atomic");
+static int commit_by_handle_and_die(const char* file) {
+  void* library = dlopen("libc.so.6", RTLD_NOW);
+  synchronisation synchronise;
+  *(void**)&synchronise = dlsym(library, "msync");
+  CHECK(dlsym(library, "qsort") == dlsym(RTLD_DEFAULT, "qsort") && dlerror() == NULL);
+  CHECK(dlsym(library, "no_such_function") == NULL && dlerror() != NULL);
+  CHECK(dlsym(RTLD_DEFAULT, "msync") == dlsym(library, "msync"));
+  CHECK(dlsym(RTLD_NEXT, "msync") != NULL);
+  return commit_and_die(file, synchronise);
+}
+
+#if defined(__x86_64__)
+#define FIRST_VERSION "GLIBC_2.2.5"
+#else
+#define FIRST_VERSION "GLIBC_2.17"
+#endif
+
+static int commit_by_version_and_die(const char* file) {
+  void* library = dlopen("libc.so.6", RTLD_NOW);
+  synchronisation synchronise;
+  *(void**)&synchronise = dlvsym(library, "msync", FIRST_VERSION);
+  CHECK(dlvsym(library, "msync", FIRST_VERSION) == dlsym(RTLD_DEFAULT, "msync"));
+  CHECK(dlvsym(RTLD_DEFAULT, "msync", FIRST_VERSION) == dlsym(RTLD_DEFAULT, "msync"));
+  CHECK(dlvsym(RTLD_NEXT, "msync", FIRST_VERSION) == dlsym(RTLD_NEXT, "msync"));
+  CHECK(dlerror() == NULL);
+  CHECK(dlvsym(library, "qsort", FIRST_VERSION) == dlsym(RTLD_DEFAULT, "qsort"));
+  CHECK(dlvsym(RTLD_NEXT, "qsort", FIRST_VERSION) == dlsym(RTLD_NEXT, "qsort"));
+  CHECK(dlvsym(library, "msync", "GLIBC_1.0") == NULL && dlerror() != NULL);
+  CHECK(dlvsym(library, "no_such_function", FIRST_VERSION) == NULL && dlerror() != NULL);
+  return commit_and_die(file, synchronise);
+}
+
+static void function_found_bypassed_the_mapping(const char* by) {
+  const char* path = in_directory("found.atomic");
   make(path);
-  const int status = status_of(start("handle", path));
+  const int status = status_of(start(by, path));
   CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
   char bytes[7] = "";
   const int fd = open(path, O_RDONLY);
   CHECK(pread(fd, bytes, 6, 0) == 6 && strcmp(bytes, "stored") == 0);
   close(fd);
   unlink(path);
+}
+
+static void functions_found_by_handle_bypassed_the_mapping(void) {
+  function_found_bypassed_the_mapping("handle");
+}
+
+static void functions_found_by_version_bypassed_the_mapping(void) {
+  function_found_bypassed_the_mapping("version");
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -309,6 +344,7 @@ static int do_part(const char* what, const char* file) {
   if (strcmp(what, "under") == 0) return put_under_streams(file);
   if (strcmp(what, "print") == 0) return print_into_the_file(file);
   if (strcmp(what, "handle") == 0) return commit_by_handle_and_die(file);
+  if (strcmp(what, "version") == 0) return commit_by_version_and_die(file);
   if (strcmp(what, "beyond") == 0) return beyond_the_table(file);
   return 2;
 }
@@ -321,6 +357,7 @@ static void all_cases(void) {
   descriptors_beyond_the_table_bypassed_the_mapping();
   a_number_that_was_closed_past_us_was_the_files();
   functions_found_by_handle_bypassed_the_mapping();
+  functions_found_by_version_bypassed_the_mapping();
 }
 
 int main(int count, char** arguments) {

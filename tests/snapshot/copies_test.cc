@@ -257,6 +257,17 @@ TEST(Copies, AFileThatWasRenamedWhileItIsMappedWasReplaced) {
   EXPECT_EQ(read_file(file.copy).substr(0, 1), "o");
 }
 
+// A hard link: its journal stands beside the other name.
+TEST(Copies, AFileThatIsMappedByAnotherNameWasRefused) {
+  File file;
+  const std::string other = file.directory / "other";
+  ASSERT_EQ(::link(file.path.c_str(), other.c_str()), 0);
+  const Opened used(other, options());
+  const Status taken = take(file, false);
+  EXPECT_EQ(taken.text(), "");
+  EXPECT_TRUE(read_file(file.copy) == read_file(file.path));
+}
+
 TEST(Copies, TheCFunctionSaysWhatIsWrong) {
   File file;
   EXPECT_EQ(::pawl_snapshot(nullptr, file.copy.c_str(), 0), -1);

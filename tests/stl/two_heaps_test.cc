@@ -167,6 +167,106 @@ TEST_F(TwoHeaps, AnOptionalIsGivenTheHeap) {
   expect_in(second, *texts[0]);
 }
 
+// What is put into a container was made in the default heap, and its optionals left it there.
+TEST_F(TwoHeaps, AnElementThatIsAnOptionalIsMadeInTheHeapOfItsContainer) {
+  using Maybe = std::optional<pawl::string>;
+  auto& texts = second.named<pawl::vector<Maybe>>("texts");
+  const pawl::string kept(kLong);
+  const Maybe maybe(kept);
+  texts.push_back(kept);
+  texts.push_back(pawl::string(kLong));
+  texts.push_back(maybe);
+  texts.push_back(Maybe(kept));
+  texts.emplace_back(kept);
+  texts.emplace_back(pawl::string(kLong));
+  texts.emplace_back(maybe);
+  texts.emplace_back(Maybe(kept));
+  texts.emplace_back(std::in_place, kLong);
+  texts.emplace_back(kLong);
+  texts.emplace_back(std::optional<const char*>(kLong));
+  texts.insert(texts.begin(), kept);
+  for (const Maybe& text : texts) {
+    EXPECT_EQ(text, kept);
+    expect_in(second, *text);
+  }
+  const std::size_t size = texts.size();
+  texts.emplace_back();
+  texts.emplace_back(std::nullopt);
+  texts.push_back(Maybe());
+  for (std::size_t i = size; i < texts.size(); ++i) EXPECT_FALSE(texts[i].has_value());
+
+  auto& map = second.named<pawl::map<long, Maybe>>("map");
+  map.emplace(1, pawl::string(kLong));
+  map.emplace(2, kept);
+  map.emplace(3, Maybe(kept));
+  map.insert({4, pawl::string(kLong)});
+  map.insert_or_assign(5, pawl::string(kLong));
+  map.try_emplace(6, kept);
+  map.try_emplace(7, std::in_place, kLong);
+  for (const auto& [number, text] : map) expect_in(second, *text);
+  map[8].emplace(kLong, map.get_allocator());
+  expect_in(second, *map[8]);
+  EXPECT_EQ(second.verify(), 0);
+}
+
+TEST_F(TwoHeaps, OptionalsInsideOfElementsAreMadeInTheHeap) {
+  using Maybe = std::optional<pawl::string>;
+  using Pair = std::pair<Maybe, std::optional<std::pair<long, Maybe>>>;
+  const auto made = [] { return Maybe(pawl::string(kLong)); };
+  auto& pairs = second.named<pawl::vector<Pair>>("pairs");
+  pairs.push_back(Pair(made(), std::pair<long, Maybe>(1, made())));
+  pairs.emplace_back(made(), std::pair<long, Maybe>(1, made()));
+  pairs.push_back(pairs.front());
+  for (const Pair& pair : pairs) {
+    expect_in(second, *pair.first);
+    expect_in(second, *pair.second->second);
+  }
+  using Tuple = std::tuple<long, Maybe, std::pair<pawl::string, Maybe>, std::tuple<Maybe>>;
+  const auto tuple = [&made] {
+    return Tuple(1, made(), std::pair(pawl::string(kLong), made()), std::tuple(made()));
+  };
+  auto& tuples = second.named<pawl::vector<Tuple>>("tuples");
+  const Tuple kept = tuple();
+  tuples.push_back(tuple());
+  tuples.push_back(kept);
+  tuples.emplace_back(1, made(), std::pair(pawl::string(kLong), made()), std::tuple(made()));
+  for (const Tuple& each : tuples) {
+    EXPECT_EQ(each, kept);
+    expect_in(second, *std::get<1>(each));
+    expect_in(second, std::get<2>(each).first);
+    expect_in(second, *std::get<2>(each).second);
+    expect_in(second, *std::get<0>(std::get<3>(each)));
+  }
+  tuples.emplace_back();
+  auto& twice = second.named<pawl::vector<std::optional<Maybe>>>("twice");
+  twice.push_back(made());
+  twice.emplace_back(std::optional<Maybe>(made()));
+  twice.emplace_back(pawl::string(kLong));
+  for (const auto& each : twice) expect_in(second, **each);
+  twice.push_back(Maybe());
+  EXPECT_TRUE(twice.back().has_value());
+  twice.emplace_back(std::nullopt);
+  EXPECT_FALSE(twice.back().has_value());
+  auto& containers = second.named<pawl::vector<std::optional<pawl::map<long, Maybe>>>>("maps");
+  pawl::map<long, Maybe> map;
+  map.emplace(1, made());
+  containers.push_back(std::move(map));
+  expect_in(second, *containers[0]->at(1));
+  EXPECT_EQ(second.verify(), 0);
+}
+
+// No allocator sees what is assigned into an optional that is there already.
+TEST_F(TwoHeaps, VerifyFindsWhatWasAssignedIntoAnEmptyOptional) {
+  auto& map = second.named<pawl::map<long, std::optional<pawl::string>>>("map");
+  map[1] = pawl::string(kLong);
+  EXPECT_NE(second.verify(), 0);
+  map[1].reset();
+  map[1].emplace(kLong, second);
+  map[1] = pawl::string(kLong);
+  expect_in(second, *map[1]);
+  EXPECT_EQ(second.verify(), 0);
+}
+
 TEST_F(TwoHeaps, ContainersOfPmrAreInTheHeapOfTheOuter) {
   auto& texts = second.root<pawl::map<long, std::pmr::vector<std::pmr::string>>>();
   texts[1].emplace_back(kLong);

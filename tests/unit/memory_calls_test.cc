@@ -30,6 +30,7 @@
 #include "pawl/heap.h"
 #include "pawl/pawl.h"
 #include "pawl/store.h"
+#include "support/loop_file_system.h"
 #include "support/refused_calls.h"
 #include "support/temporary_directory.h"
 
@@ -645,6 +646,114 @@ TEST(MemoryCallsBetweenMappings, AreTheKernelsAlone) {
   EXPECT_EQ(pawl_munmap(area, kBytes), 0) << pawl_last_error();
   EXPECT_EQ(pawl_munmap(area + 2 * kBytes, kBytes), 0) << pawl_last_error();
 }
+
+// What the kernel did to the file where it was cut took locked pages away, and left markers.
+constexpr std::size_t kCutFilePages = 2400;
+
+enum class PageOfCut { is_a_hole, is_reserved, is_written };
+enum class CutBy { the_commit, the_rollback, a_commit_too_large_to_wait };
+
+void make_file_to_cut(const std::string& path, std::size_t page, PageOfCut kind) {
+  test::write_file(path, std::string(page * kPageBytes, '.'));
+  const auto bytes = static_cast<off_t>(kCutFilePages * kPageBytes);
+  if (kind == PageOfCut::is_written) {
+    test::write_file(path, std::string(static_cast<std::size_t>(bytes), '.'));
+  } else {
+    ASSERT_EQ(::truncate(path.c_str(), bytes), 0);
+  }
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (kind == PageOfCut::is_reserved) {
+    ASSERT_EQ(::fallocate(descriptor, 0, 0, bytes), 0);
+  }
+  ASSERT_EQ(::fsync(descriptor), 0);
+  // What is read again may come in pages of the page cache that are larger than the processor's.
+  ASSERT_EQ(::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED), 0);
+  ::close(descriptor);
+  ASSERT_EQ(test::read_file(path).size(), static_cast<std::size_t>(bytes));
+}
+
+// The number of a step that failed, or 0.
+int load_locked_pages_behind_a_cut(const std::string& path, CutBy cut_by, std::size_t cut_at,
+                                   const std::function<int(const char* mapped)>& lock) {
+  constexpr unsigned kSecondsMax = 20;
+  constexpr std::size_t kFileBytes = kCutFilePages * kPageBytes;
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  pawl_options options{};
+  if (pawl_options_init(&options) != 0) return 1;
+  options.tracker = PAWL_TRACKER_SCAN;
+  options.apply = cut_by == CutBy::the_commit ? PAWL_APPLY_EAGER : PAWL_APPLY_ASYNC;
+  auto* const mapped = static_cast<char*>(
+      pawl_mmap_with(nullptr, kFileBytes, kReadWrite, MAP_ATOMIC, descriptor, 0, &options));
+  if (mapped == MAP_FAILED) return 2;
+  const std::size_t locked_pages = cut_at / kPageBytes + 1;
+  const auto load_all = [&] {
+    for (std::size_t page = 0; page < locked_pages; ++page)
+      static_cast<void>(*static_cast<volatile char*>(mapped + page * kPageBytes));
+  };
+  load_all();
+  store(mapped, "committed");
+  if (pawl_msync(mapped, kFileBytes, MS_SYNC) != 0) return 3;
+  if (lock(mapped) != 0) return 4;
+  load_all();
+  ::alarm(kSecondsMax);
+  if (pawl_ftruncate(descriptor, static_cast<off_t>(cut_at)) != 0) return 5;
+  if (pawl_ftruncate(descriptor, kFileBytes - 1) != 0) return 6;
+  if (cut_by == CutBy::a_commit_too_large_to_wait) {
+    for (std::size_t page = locked_pages; page < kCutFilePages; ++page)
+      store(mapped + page * kPageBytes, "money");
+  }
+  if (pawl_msync(mapped, kFileBytes, MS_SYNC) != 0) return 7;
+  if (cut_by == CutBy::the_rollback && pawl_msync(mapped, kFileBytes, MS_INVALIDATE) != 0) return 8;
+  // Else what the kernel took away stays in the page cache, as long as it likes.
+  if (::syncfs(descriptor) != 0 || ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED) != 0)
+    return 9;
+  load_all();
+  store(mapped + kPageBytes, "money");
+  if (pawl_msync(mapped, kFileBytes, MS_SYNC) != 0) return 10;
+  return holds(mapped, "committed") && holds(mapped + kPageBytes, "money") ? 0 : 11;
+}
+
+class MemoryCallsOnADisk : public testing::TestWithParam<const char*> {};
+
+TEST_P(MemoryCallsOnADisk, ALoadOfALockedPageBehindACutNeverReturned) {
+  if (!kWrapped) GTEST_SKIP() << "libc's calls on memory are the sanitizer's";
+  const test::LoopFileSystem disk(GetParam(), std::uint64_t{320} << 20);
+  if (!disk.is_mounted()) GTEST_SKIP() << "no loop device here, or no " << GetParam();
+  constexpr std::size_t kCutPage = 100;
+  constexpr std::size_t kLockedBytes = (kCutPage + 1) * kPageBytes;
+  const std::function<int(const char*)> lock = [](const char* mapped) {
+    return ::mlock(mapped, kLockedBytes);
+  };
+  const std::function<int(const char*)> lock_all = [](const char* /*mapped*/) {
+    return ::mlockall(MCL_CURRENT | MCL_ONFAULT);
+  };
+  int number = 0;
+  for (const auto kind : {PageOfCut::is_a_hole, PageOfCut::is_reserved, PageOfCut::is_written}) {
+    for (const std::size_t cut_at : {kCutPage * kPageBytes, kCutPage * kPageBytes + 1500}) {
+      for (const auto cut_by :
+           {CutBy::the_commit, CutBy::the_rollback, CutBy::a_commit_too_large_to_wait}) {
+        for (const auto* way : {&lock, &lock_all}) {
+          SCOPED_TRACE("kind " + std::to_string(static_cast<int>(kind)) + ", cut at " +
+                       std::to_string(cut_at) + " by " + std::to_string(static_cast<int>(cut_by)) +
+                       (way == &lock ? ", mlock" : ", mlockall"));
+          const std::string path = disk / std::to_string(number++);
+          make_file_to_cut(path, kCutPage, kind);
+          const pid_t child = ::fork();
+          if (child == 0) ::_exit(load_locked_pages_behind_a_cut(path, cut_by, cut_at, *way));
+          int status = 0;
+          EXPECT_EQ(::waitpid(child, &status, 0), child);
+          EXPECT_FALSE(WIFSIGNALED(status)) << "signal " << WTERMSIG(status);
+          EXPECT_EQ(WEXITSTATUS(status), 0);
+          ::unlink(path.c_str());
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EachFileSystem, MemoryCallsOnADisk,
+                         testing::Values("xfs", "ext4", "btrfs"),
+                         [](const auto& tested) { return std::string(tested.param); });
 
 TEST(MemoryCallsOnAHeap, AreAdviceAndProtectionOnly) {
   if (!kWrapped) GTEST_SKIP() << "libc's calls on memory are the sanitizer's";

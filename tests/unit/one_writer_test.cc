@@ -350,6 +350,20 @@ TEST_F(OneWriter, IsFoundWhenItsMarkWasTakenAway) {
   holder.kill();
 }
 
+// It had neither mark nor journal, so that it was taken for a file that nobody has open.
+TEST_F(OneWriter, WasSaidToBeNoneWhileItHadSteppedAside) {
+  fs::create_hard_link(file_, other_);
+  const auto writer = std::move(test::try_open(file_, options()).value());
+  ASSERT_TRUE(writer->step_aside(Mapping::Aside::is_renamed).ok());
+  for (const std::string& name : {file_, other_}) {
+    EXPECT_EQ(recover_file(name).error_number(), EBUSY);
+    expect_busy(name);
+  }
+  EXPECT_EQ(writer->come_back().text(), "");
+  EXPECT_EQ(writer->close().text(), "");
+  EXPECT_EQ(recover_file(other_).text(), "");
+}
+
 // Where others gave up locks just then, the writer's was not found.
 TEST_F(OneWriter, WasMissedWhileOthersGaveUpLocks) {
   constexpr off_t kLocks = 400;

@@ -4,15 +4,18 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <glob.h>
+#include <grp.h>
 #include <iconv.h>
 #include <libgen.h>
 #include <mqueue.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <netinet/ether.h>
 #include <poll.h>
 #include <pthread.h>
 #include <pwd.h>
@@ -34,6 +37,7 @@
 #include <sys/sysinfo.h>
 #include <sys/time.h>
 #include <sys/times.h>
+#include <sys/timex.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <threads.h>
@@ -108,6 +112,8 @@ DECLARED(wctomb);
 DECLARED(mbrtowc);
 DECLARED(wcrtomb);
 DECLARED(mbrtoc16);
+DECLARED(mbrtoc8);
+DECLARED(c8rtomb);
 DECLARED(mbstowcs);
 DECLARED(wcstombs);
 DECLARED(mbsrtowcs);
@@ -138,6 +144,8 @@ DECLARED(wcstol);
 DECLARED(rand_r);
 DECLARED(erand48);
 DECLARED(drand48_r);
+DECLARED(seed48_r);
+DECLARED(lcong48_r);
 DECLARED(mkstemp);
 DECLARED(mkdtemp);
 DECLARED(realpath);
@@ -150,9 +158,14 @@ DECLARED(insque);
 DECLARED(remque);
 DECLARED(sincos);
 DECLARED(lgamma_r);
+DECLARED(canonicalize);
+DECLARED(setpayload);
+DECLARED(setpayloadsig);
 DECLARED(time);
 DECLARED(gettimeofday);
 DECLARED(clock_gettime);
+DECLARED(ntp_adjtime);
+extern "C" int pawl_stored_ntp_gettimex(ntptimeval* to);
 DECLARED(clock_getres);
 DECLARED(nanosleep);
 DECLARED(times);
@@ -209,6 +222,10 @@ DECLARED(getrusage);
 DECLARED(getrlimit);
 DECLARED(sched_getaffinity);
 DECLARED(getpwuid_r);
+DECLARED(getpwent_r);
+DECLARED(getgrent_r);
+DECLARED(fgetpwent_r);
+DECLARED(fgetgrent_r);
 DECLARED(getresuid);
 DECLARED(sigaction);
 DECLARED(sigprocmask);
@@ -218,6 +235,9 @@ DECLARED(sigaddset);
 DECLARED(inet_ntop);
 DECLARED(inet_pton);
 DECLARED(inet_aton);
+DECLARED(ether_aton_r);
+DECLARED(ether_ntoa_r);
+DECLARED(dladdr1);
 DECLARED(getaddrinfo);
 DECLARED(getnameinfo);
 DECLARED(regcomp);
@@ -400,6 +420,8 @@ TEST_F(StoreFunctions, OnWideStringsAndConversions) {
   CHECK(pawl_stored_mbrtowc(wide(b), "x", 1, nullptr));
   CHECK(pawl_stored_wcrtomb(b, L'x', nullptr));
   CHECK(pawl_stored_mbrtoc16(as<char16_t>(b), "x", 1, nullptr));
+  CHECK(pawl_stored_mbrtoc8(as<char8_t>(b), "x", 1, nullptr));
+  CHECK(pawl_stored_c8rtomb(b, u8'x', nullptr));
   CHECK(pawl_stored_mbstowcs(wide(b), "pawl", 100));
   CHECK(pawl_stored_mbstowcs(wide(b), "pawl", 2));
   CHECK(pawl_stored_wcstombs(b, L"pawl", 100));
@@ -517,6 +539,9 @@ TEST_F(StoreFunctions, OfTheStandardLibrary) {
   CHECK(pawl_stored_rand_r(as<unsigned>(b)));
   check([](char*) {}, [](char* b) { pawl_stored_erand48(as<unsigned short>(b)); }, 6);
   CHECK_LOOSE(pawl_stored_drand48_r(as<drand48_data>(b), as<double>(b + 128)));
+  unsigned short seeds[7] = {1, 2, 3, 4, 5, 6, 7};
+  CHECK_LOOSE(pawl_stored_seed48_r(seeds, as<drand48_data>(b)));
+  CHECK_LOOSE(pawl_stored_lcong48_r(seeds, as<drand48_data>(b)));
   check([&](char* b) { std::strcpy(b, (directory_ / "nameXXXXXX").c_str()); }, [](char* b) { close(pawl_stored_mkstemp(b)); }, kLoose);
   check([&](char* b) { std::strcpy(b, (directory_ / "nameXXXXXX").c_str()); }, [](char* b) { pawl_stored_mkdtemp(b); }, kLoose);
   CHECK(pawl_stored_realpath("/usr/../usr/bin", b));
@@ -541,6 +566,10 @@ TEST_F(StoreFunctions, OfTheStandardLibrary) {
   CHECK_LOOSE(pawl_stored_remquo(100, 7, as<int>(b)));
   CHECK(pawl_stored_sincos(1.2, as<double>(b), as<double>(b + 64)));
   CHECK(pawl_stored_lgamma_r(-1.5, as<int>(b)));
+  const double half = 0.5;
+  CHECK(pawl_stored_canonicalize(as<double>(b), &half));
+  CHECK(pawl_stored_setpayload(as<double>(b), 17));
+  CHECK(pawl_stored_setpayloadsig(as<double>(b), 17));
 }
 
 TEST_F(StoreFunctions, OfTime) {
@@ -550,6 +579,8 @@ TEST_F(StoreFunctions, OfTime) {
   CHECK(pawl_stored_time(as<time_t>(b)));
   CHECK_LOOSE(pawl_stored_gettimeofday(as<timeval>(b), b + 64));
   CHECK(pawl_stored_clock_gettime(CLOCK_REALTIME, as<timespec>(b)));
+  CHECK_LOOSE(pawl_stored_ntp_gettimex(as<ntptimeval>(b)));
+  CHECK_LOOSE_AFTER(as<timex>(b)->modes = 0, pawl_stored_ntp_adjtime(as<timex>(b)));
   CHECK(pawl_stored_clock_getres(CLOCK_REALTIME, as<timespec>(b)));
   CHECK(pawl_stored_times(as<tms>(b)));
   CHECK_LOOSE(pawl_stored_gmtime_r(&now, as<tm>(b)));
@@ -678,6 +709,15 @@ TEST_F(StoreFunctions, OfTheSystem) {
   CHECK_LOOSE(pawl_stored_getrlimit(RLIMIT_NOFILE, as<rlimit>(b)));
   CHECK_LOOSE(pawl_stored_sched_getaffinity(0, sizeof(cpu_set_t), as<cpu_set_t>(b)));
   check([](char*) {}, [](char* b) { pawl_stored_getpwuid_r(0, as<passwd>(b), b + 1024, 2000, reinterpret_cast<passwd**>(b + 512)); }, 3000);
+  check([](char*) {}, [](char* b) { setpwent(); pawl_stored_getpwent_r(as<passwd>(b), b + 1024, 2000, reinterpret_cast<passwd**>(b + 512)); endpwent(); }, 3000);
+  check([](char*) {}, [](char* b) { setgrent(); pawl_stored_getgrent_r(as<group>(b), b + 1024, 2000, reinterpret_cast<group**>(b + 512)); endgrent(); }, 3000);
+  FILE* const users = std::fopen("/etc/passwd", "r");
+  FILE* const groups = std::fopen("/etc/group", "r");
+  check([](char*) {}, [&](char* b) { pawl_stored_fgetpwent_r(users, as<passwd>(b), b + 1024, 2000, reinterpret_cast<passwd**>(b + 512)); }, 3000);
+  check([](char*) {}, [&](char* b) { pawl_stored_fgetgrent_r(groups, as<group>(b), b + 1024, 2000, reinterpret_cast<group**>(b + 512)); }, 3000);
+  std::fclose(users);
+  std::fclose(groups);
+  CHECK_LOOSE(pawl_stored_dladdr1(reinterpret_cast<const void*>(&std::fopen), as<Dl_info>(b), reinterpret_cast<void**>(b + 512), RTLD_DL_LINKMAP));
   CHECK(pawl_stored_getresuid(as<uid_t>(b), as<uid_t>(b + 64), as<uid_t>(b + 128)));
   CHECK_LOOSE(pawl_stored_sigaction(SIGUSR1, nullptr, as<struct sigaction>(b)));
   CHECK_LOOSE(pawl_stored_sigprocmask(SIG_BLOCK, nullptr, as<sigset_t>(b)));
@@ -689,6 +729,9 @@ TEST_F(StoreFunctions, OfTheSystem) {
   CHECK(pawl_stored_inet_pton(AF_INET, "1.2.3.4", b));
   CHECK(pawl_stored_inet_pton(AF_INET6, "::1", b));
   CHECK(pawl_stored_inet_aton("1.2.3.4", as<in_addr>(b)));
+  ether_addr station{};
+  CHECK(pawl_stored_ether_aton_r("1:2:3:4:5:6", as<ether_addr>(b)));
+  CHECK(pawl_stored_ether_ntoa_r(&station, b));
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST;
   check([](char*) {}, [&](char* b) { ASSERT_EQ(pawl_stored_getaddrinfo("127.0.0.1", nullptr, &hints, reinterpret_cast<addrinfo**>(b)), 0); freeaddrinfo(*reinterpret_cast<addrinfo**>(b)); }, 8);

@@ -4,15 +4,17 @@ save is lost by it, and none is acknowledged that could not be found again.
 beside.py PAWL
 """
 
+import fcntl
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 
-from kept import SAVE_IN_THE_WAY, Kept, can_trace, skip, wait_for
+from kept import SAVE_IN_THE_WAY, WAIT_S_MAX, Kept, can_trace, skip, wait_for
 
 IN_USE = 7
 DELAY_S = 2
@@ -30,7 +32,7 @@ def rehearse(kept):
 def slowed(kept, call, how, words):
     """A `pawl wsp` whose calls are delayed, or fail."""
     log = os.path.join(kept.top, "calls")
-    return subprocess.Popen(["strace", "-f", "-qq", "-o", log, "-e", f"trace={call}", "-e", f"inject={call}:{how}",
+    return subprocess.Popen(["strace", "-qq", "-o", log, "-e", f"trace={call}", "-e", f"inject={call}:{how}",
                              kept.pawl, "wsp", *words], stderr=kept.errors)
 
 
@@ -139,9 +141,26 @@ def traced(process):
         return "TracerPid:\t0" not in file.read()
 
 
+def a_save_answered_while_the_directory_was_in_use(pawl):
+    with Kept(pawl) as kept:
+        kept.run(["/bin/sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        for _ in range(20):
+            supervised(kept)
+            with socket.socket(socket.AF_UNIX) as control, open(os.path.join(kept.directory, "lock")) as lock, \
+                    open(os.path.join(kept.directory, "image")) as image:
+                control.connect(os.path.join(kept.directory, "control"))
+                control.send(b"save\n")
+                assert b'"saved":true' in control.recv(4096), kept.said()
+                for held in (lock, image):
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            assert kept.supervisor.wait(WAIT_S_MAX) == 0, kept.said()
+            kept.restore(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
+    a_save_answered_while_the_directory_was_in_use(pawl)
     if not shutil.which("strace"):
         skip("no strace")
     a_start_beside_destroyed_the_save_that_was_just_made(pawl)

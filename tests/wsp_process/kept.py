@@ -156,11 +156,16 @@ class Kept:
         return subprocess.run([self.pawl, "wsp", *words], capture_output=True, text=True,
                               timeout=WAIT_S_MAX)
 
+    def wait_until_supervised(self):
+        wait_for(lambda: self.supervisor.poll() is not None or
+                 self.command("rehearse", self.directory, "1", "--window-ms", "1000000").returncode == 0, "the supervisor")
+        assert self.supervisor.poll() is None, self.said()
+
     def check(self):
         return self.command("check", self.directory)
 
     def process(self):
-        """The program's number: the supervisor's only child that is traced."""
+        """The program's number: the supervisor's only child that it traces."""
         path = f"/proc/{self.supervisor.pid}/task/{self.supervisor.pid}/children"
 
         def is_traced(number):

@@ -42,11 +42,30 @@ def check_processors_of_threads(pawl):
         wait_for(lambda: processors(kept.process()) == before, "the same processors")
 
 
+def a_program_lost_the_processors_that_its_supervisor_had_too(pawl):
+    few = {min(os.sched_getaffinity(0))}
+    with Kept(pawl) as kept:
+        kept.run(["/bin/sleep", "1000"], preexec_fn=lambda: os.sched_setaffinity(0, few))
+        kept.wait_until_supervised()
+        assert kept.fail_power() == 0, kept.said()
+        kept.restore()
+        kept.wait_until_supervised()
+        assert os.sched_getaffinity(kept.process()) == few, os.sched_getaffinity(kept.process())
+    with Kept(pawl) as kept:
+        kept.run(["/bin/sleep", "1000"])
+        kept.wait_until_supervised()
+        assert kept.fail_power() == 0, kept.said()
+        kept.restore(preexec_fn=lambda: os.sched_setaffinity(0, few))
+        kept.wait_until_supervised()
+        assert os.sched_getaffinity(kept.process()) == few, "which had all, and has those of who restores it"
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
     if len(os.sched_getaffinity(0)) > 1:
         check_processors_of_threads(pawl)
+        a_program_lost_the_processors_that_its_supervisor_had_too(pawl)
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # and of all that is started
     with Kept(pawl) as kept:
         kept.run([sys.executable, "-c", "while True: pass"])

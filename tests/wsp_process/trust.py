@@ -793,6 +793,25 @@ def a_check_said_yes_and_the_restore_did_not_open_a_file_that_was_mapped(pawl):
         assert kept.check().returncode == 0, kept.check()
 
 
+def a_file_was_opened_in_another_boot_below_what_the_program_may_not_enter(pawl):
+    """Everybody may read it; but nobody gets there, and another one may have been laid there since."""
+    with Kept(pawl) as kept:
+        place = place_for_nobody(kept)
+        said, closed = os.path.join(place, "said"), os.path.join(kept.top, "closed")
+        os.mkdir(closed, 0o700)
+        with open(os.path.join(closed, "file"), "w") as file:
+            os.chmod(file.name, 0o644)
+        os.chown(closed, 1234, 1234)
+        program = "import os, sys; os.dup2(os.open(sys.argv[3], os.O_RDONLY), 99)\n" + DROPS
+        kept.run(["/usr/bin/python3", "-c", program, os.path.join(place, "other"), said, file.name])
+        ready(kept, said + ".ready")
+        assert kept.fail_power() == 0, kept.said()
+        answers = [in_another_boot(kept, verb).wait(60) for verb in ("check", "restore")]
+        assert 77 in answers or 0 not in answers, (answers, kept.said())
+        assert 77 in answers or kept.said().count("with the program's rights") == 2, kept.said()
+        assert kept.check().returncode == 0, kept.check()
+
+
 def a_check_said_yes_to_a_directory_that_root_alone_could_enter(pawl):
     """And the try after the start said nothing."""
     with Kept(pawl) as kept:
@@ -1044,6 +1063,7 @@ def main():
                  a_restore_made_code_of_what_was_writable, a_program_got_the_terminal_of_who_restores_it,
                  a_file_of_an_own_file_system_was_taken_for_roots_in_another_boot,
                  a_check_said_yes_and_the_restore_did_not_open_a_file_that_was_mapped,
+                 a_file_was_opened_in_another_boot_below_what_the_program_may_not_enter,
                  a_check_said_yes_to_a_directory_that_root_alone_could_enter,
                  a_file_of_another_mount_namespace_was_restored_as_roots_of_that_name,
                  a_directory_of_another_mount_namespace_led_below_one_of_roots,

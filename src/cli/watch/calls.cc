@@ -460,6 +460,7 @@ Wants Calls::map_entered(const Call& call) {
   const int flags = number(call.arguments[3]);
   if ((protection & PROT_EXEC) != 0) {
     caller.code.forget();
+    once_done([this, call] { process(call.process).code.code_mapped(call.thread); });
     const std::string library =
         target_of(link_to(call.thread, fmt::format("fd/{}", number(call.arguments[4]))));
     const std::string name = library.substr(library.rfind('/') + 1);

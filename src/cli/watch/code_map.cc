@@ -64,6 +64,22 @@ void CodeMap::read(pid_t thread) {
     regions_.push_back({area.start, area.end, area.offset, kind, area.name});
     return regions_.size() < kRegionsMax;
   });
+  leave_one_libc();
+}
+
+void CodeMap::leave_one_libc() {
+  const Region* own = nullptr;
+  for (const Region& region : regions_) {
+    if (region.kind != Kind::libc) continue;
+    if (own == nullptr || region.begin == libc_begin_) own = &region;
+  }
+  libc_begin_ = own == nullptr ? 0 : own->begin;
+  if (own == nullptr) return;
+  const std::uint64_t base = own->begin - own->file_offset;
+  for (Region& region : regions_) {
+    if (region.kind == Kind::libc && region.begin - region.file_offset != base)
+      region.kind = Kind::other;
+  }
 }
 
 const CodeMap::Region* CodeMap::find(std::uint64_t address) const {

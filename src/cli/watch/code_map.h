@@ -17,7 +17,7 @@ namespace pawl::cli::watch {
 
 enum class Origin {
   function,     // a function of libc's that the preload face stands before
-  raw,          // the program's or a library's own system call, or syscall(3)
+  raw,          // the program's or a library's own system call, syscall(3), or another C library
   stream,       // libc's stdio
   inside_libc,  // libc by itself: a function that the face does not stand before, a thread of
                 // libc's
@@ -45,8 +45,13 @@ class CodeMap {
   explicit CodeMap(Libraries& libraries) : libraries_(&libraries) {}
 
   Origin origin_of(const Call& call);
-  // Code was mapped, or another program executed.
+  // Code is about to be mapped, or another program was executed.
   void forget() { is_read_ = false; }
+  // Code was mapped.  The first C library is the program's: the functions of one that comes later,
+  // with a library that is opened in a namespace of its own, nothing stands before.
+  void code_mapped(pid_t thread) {
+    if (libc_begin_ == 0) read(thread);
+  }
 
  private:
   enum class Kind { libc, loader, other };
@@ -59,11 +64,13 @@ class CodeMap {
   };
 
   void read(pid_t thread);
+  void leave_one_libc();
   const Region* find(std::uint64_t address) const;
 
   static constexpr std::size_t kRegionsMax = 4096;
   Libraries* libraries_;
   bool is_read_ = false;
+  std::uint64_t libc_begin_ = 0;  // of the program's C library; 0: none was seen
   std::vector<Region> regions_;
 };
 

@@ -97,9 +97,12 @@ constexpr std::array kMeanings = {
             "one than Pawl was tried with here: an older one does not load the preload library, "
             "and the program then runs without it",
             "run 'pawl doctor' and 'pawl run' of a Pawl that is installed there"},
-    Meaning{Sight::raw_call, "raw_call", Weight::cannot,
-            "a system call that is not made by a function of libc's passes the preload face by",
-            "use libc's function of that name, or call pawl_mmap() and its kin"},
+    Meaning{
+        Sight::raw_call, "raw_call", Weight::cannot,
+        "a system call that is not made by a function of the program's libc passes the preload "
+        "face by; a library that dlmopen() opens in another namespace has a libc of its own",
+        "use libc's function of that name, or call pawl_mmap() and its kin; open libraries with "
+        "dlopen()"},
     Meaning{Sight::stream_open, "stream", Weight::cannot, kStreamWhy, kStreamAdvice},
     Meaning{Sight::stream_write, "stream", Weight::cannot, kStreamWhy, kStreamAdvice},
     Meaning{Sight::inside_libc, "inside_libc", Weight::cannot,

@@ -195,6 +195,13 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
     return refuse_wsp(kVerb, placed);
   if (const Status rights = wsp::check_restore_rights(arguments.directory); !rights.ok())
     tell_operator(kVerb, "this user cannot restore what is saved: " + rights.text());
+  if (memory.value().is_mounted_noexec()) {
+    tell_operator(kVerb,
+                  fmt::format("{} is mounted noexec: the program may not execute memory that "
+                              "it fills itself, as those do that compile at run time; name "
+                              "another directory, or mount -o remount,exec",
+                              arguments.directory));
+  }
   return watch_over(*process.value(), ears.value(), kVerb, arguments, true);
 }
 

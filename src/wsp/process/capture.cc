@@ -391,7 +391,10 @@ Status capture_process(Process& process, SavedProcess& saved) {
   if (status.empty() || stat.size() < kStatFieldsMin) return gone();
   const auto field = [&](std::size_t number) { return stat[number - 3]; };  // as proc(5) counts
   facts.group = static_cast<std::int32_t>(field(5));
-  facts.session = static_cast<std::int32_t>(field(6));
+  // A terminal controls one session at most.
+  const std::vector<std::uint64_t> ours = stat_fields(::getpid());
+  const bool is_of_our_session = ours.size() >= kStatFieldsMin && field(6) == ours[6 - 3];
+  facts.has_terminal = is_of_our_session && field(7) != 0 ? 1 : 0;
   facts.start_code = field(26);
   facts.end_code = field(27);
   facts.start_stack = field(28);
@@ -474,12 +477,12 @@ Status capture_threads(Process& process, bool gives_way, SavedProcess& into) {
 
 void capture_scheduling(const Urgency& urgency, const OneProcessor& one_processor,
                         SavedProcess& into) {
-  const std::optional<cpu_set_t> own = one_processor.before(0);
+  const std::optional<cpu_set_t> all = OneProcessor::all();
   for (SavedThread& thread : into.threads) {
     const pid_t number = thread.facts.number;
     thread.facts.scheduling = urgency.before(number).value_or(Scheduling{});
     const std::optional<cpu_set_t> bound = one_processor.before(number);
-    if (!own || !bound || CPU_EQUAL(&*own, &*bound)) continue;
+    if (!all || !bound || CPU_EQUAL(&*all, &*bound)) continue;
     const auto bytes = std::as_bytes(std::span(&*bound, 1));
     thread.processors.assign(bytes.begin(), bytes.end());
   }

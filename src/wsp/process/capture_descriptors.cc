@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -29,12 +31,14 @@
 #include "wsp/process/event_counter.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/interface_name.h"
+#include "wsp/process/mount.h"
 #include "wsp/process/mounts.h"
 #include "wsp/process/multicast.h"
 #include "wsp/process/network.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/open_files.h"
 #include "wsp/process/proc.h"
+#include "wsp/process/shared_ports.h"
 #include "wsp/process/signed_sockets.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/socket_options.h"
@@ -46,7 +50,8 @@ namespace {
 
 constexpr int kTcpClosed = 7;  // TCP_CLOSE, as the kernel counts
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
-constexpr const char* kMount = "mnt_id";  // of a file, as /proc/PID/fdinfo has it
+constexpr const char* kMount = "mnt_id";         // of a file, as /proc/PID/fdinfo has it
+constexpr std::uint64_t kOwnTerminal = 5U << 8;  // /dev/tty, as makedev(3) has 5 and 0
 
 Status cannot_keep(int number, const std::string& what) {
   const std::string remedy =
@@ -146,9 +151,11 @@ int read_backlog(int socket, const DescriptorFacts& facts) {
 
 // What is read once for all descriptors.
 struct Readers {
+  explicit Readers(pid_t leader) : table(leader) {}
   SocketOptionReader options;
   SignedSockets signed_sockets;
   Mounts mounts;
+  MountTable table;
   bool has_waited = false;  // for a file server, in vain
 };
 
@@ -368,6 +375,13 @@ Status capture_nameless(Process& process, const Ways& ways, const Looked& looked
   return {};
 }
 
+// One of the kernel's, of /proc/pressure or of a control group.
+bool is_pressure_file(const std::string& name, const FileProof& proof) {
+  const std::filesystem::path path(name);
+  return proof.birth_time_ns == 0 &&
+         (path.parent_path().filename() == "pressure" || path.extension() == ".pressure");
+}
+
 // Why a name does not lead to the file, 0 where it does; EAGAIN where only a server knows.  Of a
 // file that lies on this machine it is tried: one on the way to it may lie elsewhere.
 int failure_of_name(const Looked& looked, int known, Readers& readers) {
@@ -396,10 +410,28 @@ Status capture_file(const Looked& looked, Readers& readers, SavedDescriptor& sav
                                          ", the file of a process; let the program close "
                                          "it, and open it each time that it reads it");
   }
+  if (is_pressure_file(looked.name, proof) && (facts.flags & O_ACCMODE) != O_RDONLY) {
+    return cannot_keep(facts.number,
+                       looked.name +
+                           ", open for writing: the kernel does not tell the trigger that "
+                           "was written there (PSI); let the program close it");
+  }
+  if (!S_ISCHR(proof.type) && !S_ISBLK(proof.type)) {
+    const auto mount = readers.table.find(number_of(field_of(looked.information, kMount)));
+    // Of one in another namespace nothing tells.
+    facts.times[1] = mount ? mount->restrictions : 0;
+  }
+  // Where it has no birth time, or is a device, it will have to be opened with the program's
+  // rights.
+  const bool takes_rights =
+      (proof.birth_time_ns == 0 || S_ISBLK(proof.type)) && !S_ISCHR(proof.type);
   const Result<Descriptor> found = find_known_file(looked.name, proof);
   if (!found.ok()) {
     const int error_number = failure_of_name(looked, found.status().error_number(), readers);
-    if (error_number == 0) return {};
+    if (error_number == 0) {
+      saved.is_served = takes_rights;
+      return {};
+    }
     if (is_elsewhere(looked.name, error_number))
       return cannot_keep(facts.number, "the file " + looked.name + " is not there under its name");
     // Its name is the kernel's word; whoever has time asks the server.
@@ -408,34 +440,36 @@ Status capture_file(const Looked& looked, Readers& readers, SavedDescriptor& sav
     return cannot_keep(facts.number, fmt::format("the file {} cannot be reached by its name: {}",
                                                  looked.name, std::strerror(error_number)));
   }
-  // Where it has no birth time, or is a device, it will have to be opened with the program's
-  // rights.
-  if ((proof.birth_time_ns != 0 && !S_ISBLK(proof.type)) || S_ISCHR(proof.type)) return {};
+  if (!takes_rights) return {};
   saved.is_served = proof.birth_time_ns == 0 && !answers_by_itself(looked.file_system);
   if (saved.is_served) return {};
-  const Result<Descriptor> opened =
-      open_found(found.value(), looked.name, proof,
-                 static_cast<int>(facts.flags & (O_ACCMODE | O_PATH)), program, true);
-  if (opened.ok()) return {};
+  const auto access = static_cast<int>(facts.flags & (O_ACCMODE | O_PATH));
+  const Result<Descriptor> opened = open_known_file(looked.name, proof, access, program);
+  saved.is_served = !opened.ok() && opened.status().error_number() == EAGAIN;
+  if (opened.ok() || saved.is_served) return {};
   return cannot_keep(facts.number, opened.status().text());
 }
 
 // The standard stream of the supervisor's own that the descriptor is, for the program inherited it:
 // a terminal, pipe or socket that leads elsewhere behind a restore, to that of whoever restores it.
 // What the program made so itself is its own.
-std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& facts) {
+std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& facts,
+                                  const SavedProcess& program) {
   const FileProof& proof = looked.proof;
   const bool leads_elsewhere = S_ISSOCK(proof.type) || S_ISFIFO(proof.type) ||
                                (S_ISCHR(proof.type) && !is_known_device(looked.name));
   if (!leads_elsewhere) return std::nullopt;
   constexpr std::array kInputFirst{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
   constexpr std::array kOutputFirst{STDOUT_FILENO, STDERR_FILENO, STDIN_FILENO};
+  // By the name that the controlling terminal has for everybody.
+  const bool is_terminal = program.process.has_terminal != 0 && proof.device_number == kOwnTerminal;
   std::optional<int> found;
   for (const int stream : (facts.flags & O_ACCMODE) == O_WRONLY ? kOutputFirst : kInputFirst) {
     FileProof ours;
-    if (!prove_known_file(stream, "", ours) || ours.inode != proof.inode ||
-        ours.device != proof.device)
-      continue;
+    if (!prove_known_file(stream, "", ours)) continue;
+    const bool is_it = is_terminal ? ::tcgetsid(stream) >= 0
+                                   : ours.inode == proof.inode && ours.device == proof.device;
+    if (!is_it) continue;
     const unsigned mode = static_cast<unsigned>(::fcntl(stream, F_GETFL)) & O_ACCMODE;
     // A terminal that it has opened itself, only to read (less(1)) or to write, is ours all the
     // same.
@@ -482,7 +516,7 @@ Status capture_one(Process& process, const Ways& ways, int number, Readers& read
                                    "anew after a failure; let the program close it");
   }
   if (is_name) return capture_file(looked, readers, saved, program);
-  if (const std::optional<int> stream = stream_of_ours(looked, facts)) {
+  if (const std::optional<int> stream = stream_of_ours(looked, facts, program)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::inherited);
     facts.standard = *stream;
     return {};
@@ -562,7 +596,7 @@ Status capture_descriptors(Process& process, bool gives_way, SavedProcess& into)
   const pid_t leader = process.leader();
   const Result<Ways> ways = open_ways(leader);
   if (!ways.ok()) return ways.status();
-  Readers readers;
+  Readers readers(leader);
   OpenFiles files(leader);
   const std::vector<int> numbers = numbers_in(fmt::format("/proc/{}/fd", leader));
   std::size_t bytes = 0;
@@ -577,7 +611,7 @@ Status capture_descriptors(Process& process, bool gives_way, SavedProcess& into)
     if (bytes > kImageBytes) return too_many(into.descriptors.size() - 1, numbers.size() - 1);
   }
   share_what_waits(into.descriptors);
-  return {};
+  return SharedPorts(into).check();
 }
 
 }  // namespace pawl::wsp

@@ -13,6 +13,9 @@
 #include <cstring>
 #include <utility>
 
+#include "wsp/process/object_owner.h"
+#include "wsp/process/program_rights.h"
+
 namespace pawl::wsp {
 
 namespace {
@@ -23,9 +26,12 @@ constexpr const char* kNoneCanBeMade =
     "a connection that was reset cannot be made; where the network has no loopback interface that "
     "carries packets, bring it up (ip link set lo up), or restore with CAP_NET_ADMIN";
 
-Descriptor ended_local(int type) {
+Result<Descriptor> ended_local(const SavedProcess& program, const DescriptorFacts& facts) {
+  const Result<ProgramRights> rights = ProgramRights::take(program, facts);
+  if (!rights.ok()) return rights.status();
   int ends[2];
-  if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0) return {};
+  if (::socketpair(AF_UNIX, facts.type | SOCK_CLOEXEC, 0, ends) != 0)
+    return FailedCall{errno, "a connection that has ended cannot be made"};
   ::close(ends[1]);
   return Descriptor(ends[0]);
 }
@@ -68,7 +74,7 @@ bool connect_stream(int socket, int family, const sockaddr_in& address) {
 }
 
 // By its other end, which lies here.
-Descriptor reset_stream(int family) {
+bool reset_stream(int family, int socket) {
   constexpr int kType = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
   const Descriptor listening(::socket(AF_INET, kType, 0));
   sockaddr_in address{};
@@ -79,33 +85,28 @@ Descriptor reset_stream(int family) {
   if (!listening.valid() || !is_loopback_up(listening.get()) ||
       ::bind(listening.get(), generic, bytes) != 0 || ::listen(listening.get(), 1) != 0 ||
       ::getsockname(listening.get(), generic, &bytes) != 0)
-    return {};
-  Descriptor socket(::socket(family, kType, 0));
-  if (!socket.valid() || (!connect_stream(socket.get(), family, address) && errno != EINPROGRESS) ||
-      !becomes(socket.get(), POLLOUT) || !becomes(listening.get(), POLLIN))
-    return {};
+    return false;
+  if ((!connect_stream(socket, family, address) && errno != EINPROGRESS) ||
+      !becomes(socket, POLLOUT) || !becomes(listening.get(), POLLIN))
+    return false;
   const Descriptor other(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
   const linger at_once{1, 0};
-  if (!other.valid() ||
-      ::setsockopt(other.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)) != 0)
-    return {};
-  return socket;
+  return other.valid() &&
+         ::setsockopt(other.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)) == 0;
 }
 
 // Without a network, but by a privilege.
-Descriptor aborted_stream(int family) {
-  Descriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+bool abort_stream(int socket) {
   const int on = 1;
   const int off = 0;
   sockaddr nobody{};
   nobody.sa_family = AF_UNSPEC;
-  if (!socket.valid() ||
-      ::setsockopt(socket.get(), IPPROTO_TCP, TCP_REPAIR, &on, sizeof(on)) != 0 ||
-      ::connect(socket.get(), &nobody, sizeof(nobody)) != 0 ||
-      ::setsockopt(socket.get(), IPPROTO_TCP, TCP_REPAIR, &off, sizeof(off)) != 0)
-    return {};
-  ::shutdown(socket.get(), SHUT_RDWR);  // does so, and says that there is no connection
-  return socket;
+  if (::setsockopt(socket, IPPROTO_TCP, TCP_REPAIR, &on, sizeof(on)) != 0 ||
+      ::connect(socket, &nobody, sizeof(nobody)) != 0 ||
+      ::setsockopt(socket, IPPROTO_TCP, TCP_REPAIR, &off, sizeof(off)) != 0)
+    return false;
+  ::shutdown(socket, SHUT_RDWR);  // does so, and says that there is no connection
+  return true;
 }
 
 bool is_ended(const SavedDescriptor& descriptor) {
@@ -121,26 +122,23 @@ bool may_have_to_be_ended(const SavedDescriptor& descriptor) {
 }  // namespace
 
 Result<Descriptor> EndedConnections::make(const DescriptorFacts& facts) {
-  if (facts.domain == AF_UNIX) {
-    Descriptor made = ended_local(facts.type);
-    return made.valid() ? Result<Descriptor>(std::move(made))
-                        : FailedCall{errno, "a connection that has ended cannot be made"};
-  }
+  if (facts.domain == AF_UNIX) return ended_local(program_, facts);
   const int family = family_of(facts);
   if (failed_with_ == 0) {
-    Descriptor made = reset_stream(family);
-    if (made.valid()) return made;
+    Result<Descriptor> made =
+        make_owned_socket(program_, facts, family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    if (!made.ok() || reset_stream(family, made.value().get())) return made;
     failed_with_ = errno;
   }
-  Descriptor made = aborted_stream(family);
-  if (made.valid()) return made;
+  Result<Descriptor> made = make_owned_socket(program_, facts, family, SOCK_STREAM, 0);
+  if (!made.ok() || abort_stream(made.value().get())) return made;
   return FailedCall{failed_with_, kNoneCanBeMade};
 }
 
 Status check_ended_connections(const SavedProcess& saved) {
   const auto& all = saved.descriptors;
   const auto found = std::find_if(all.begin(), all.end(), is_ended);
-  return found == all.end() ? Status{} : EndedConnections().make(found->facts).status();
+  return found == all.end() ? Status{} : EndedConnections(saved).make(found->facts).status();
 }
 
 Status foresee_ended_connections(const SavedProcess& saved) {
@@ -149,7 +147,7 @@ Status foresee_ended_connections(const SavedProcess& saved) {
   const Descriptor any(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (any.valid() && is_loopback_up(any.get())) return {};
   const int error_number = errno;
-  if (aborted_stream(AF_INET).valid()) return {};
+  if (any.valid() && abort_stream(any.get())) return {};
   return FailedCall{error_number, kNoneCanBeMade};
 }
 

@@ -9,11 +9,14 @@ namespace pawl::wsp {
 
 class EndedConnections {
  public:
+  explicit EndedConnections(const SavedProcess& program) : program_(program) {}
+
   // Reading fails once, with ECONNRESET or ECONNABORTED, and tells of the end then; that of a UNIX
   // socket tells of the end only.  It may be non-blocking.
   Result<Descriptor> make(const DescriptorFacts& facts);
 
  private:
+  const SavedProcess& program_;
   int failed_with_ = 0;  // the loopback interface: it is not waited for again
 };
 

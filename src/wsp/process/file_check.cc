@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,10 +11,14 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "wsp/process/bounded_child.h"
+#include "wsp/process/layout.h"
 #include "wsp/process/time_space.h"
 
 namespace pawl::wsp {
@@ -27,7 +32,34 @@ void note(const SharedBytes& at, const std::string& name) {
   at.data()[count] = std::byte{0};
 }
 
-Status check_mapped(const SavedProcess& saved, const SharedBytes& at) {
+// Whether its file system lets it be executed, say.
+Status check_mappable(int file, const std::string& name, int protection) {
+  void* const place = ::mmap(nullptr, kPageBytes, protection, MAP_PRIVATE, file, 0);
+  if (place == MAP_FAILED) {
+    return FailedCall{errno, fmt::format("{} cannot be mapped as the program had it{}", name,
+                                         errno == EPERM ? "; its file system is mounted noexec: "
+                                                          "mount -o remount,exec"
+                                                        : "")};
+  }
+  ::munmap(place, kPageBytes);
+  return {};
+}
+
+// All of a file's together; what is written to is in the memory file.
+std::map<std::string, int> protections_of_files(const SavedProcess& saved,
+                                                const std::string& name_of_memory) {
+  std::map<std::string, int> found;
+  for (const SavedMapping& mapping : saved.mappings)
+    found[mapping.facts.is_memory != 0 ? name_of_memory : mapping.name] |=
+        mapping.facts.protection & (PROT_READ | PROT_EXEC);
+  return found;
+}
+
+Status check_mapped(const SavedProcess& saved, const KeptMemory& memory, const SharedBytes& at) {
+  const std::string name_of_memory = memory.directory().path_of("memory");
+  std::map<std::string, int> protections = protections_of_files(saved, name_of_memory);
+  note(at, name_of_memory);
+  PAWL_TRY(check_mappable(memory.memory(), name_of_memory, protections[name_of_memory]));
   std::set<std::string> checked;
   for (const SavedMapping& mapping : saved.mappings) {
     if (mapping.facts.is_memory != 0 || !checked.insert(mapping.name).second) continue;
@@ -45,6 +77,7 @@ Status check_mapped(const SavedProcess& saved, const SharedBytes& at) {
                              mapping.name +
                                  " is another file than the program had mapped: it was changed or "
                                  "replaced since; start the program anew");
+    PAWL_TRY(check_mappable(found.value().get(), mapping.name, protections[mapping.name]));
   }
   return {};
 }
@@ -73,10 +106,11 @@ Status check_open(const SavedProcess& saved, const SharedBytes& at,
 }
 
 Status try_files(std::chrono::milliseconds longest,
-                 const std::function<Status(const SharedBytes& at)>& check) {
+                 const std::function<Status(const SharedBytes& at)>& check,
+                 std::vector<int> kept = {}) {
   const SharedBytes at(PATH_MAX);
   if (at.data() == nullptr) return Status::no_memory("no memory to look at files");
-  Status found = try_in_child(longest, [&] { return check(at); });
+  Status found = try_in_child(longest, [&] { return check(at); }, std::move(kept));
   if (found.error_number() != ETIMEDOUT) return found;
   return found.with_text(fmt::format("{} cannot be opened: its file server does not answer",
                                      reinterpret_cast<const char*>(at.data())));
@@ -86,17 +120,16 @@ Status try_files(std::chrono::milliseconds longest,
 
 Result<Descriptor> open_mapped(const std::string& name, const FileProof& had,
                                const SavedProcess& saved) {
-  const bool same_boot = is_of_this_boot(saved.system);
-  const Result<Descriptor> found = find_file(name, had, same_boot);
-  if (!found.ok()) return found.status();
-  return open_found(found.value(), name, had, O_RDONLY, saved, same_boot);
+  return open_file(name, had, O_RDONLY, saved, is_of_this_boot(saved.system));
 }
 
-Status check_saved_files(const SavedProcess& saved, std::chrono::milliseconds longest) {
-  return try_files(longest, [&saved](const SharedBytes& at) -> Status {
-    PAWL_TRY(check_mapped(saved, at));
+Status check_saved_files(const SavedProcess& saved, const KeptMemory& memory,
+                         std::chrono::milliseconds longest) {
+  const auto check = [&](const SharedBytes& at) -> Status {
+    PAWL_TRY(check_mapped(saved, memory, at));
     return check_open(saved, at, is_open_file);
-  });
+  };
+  return try_files(longest, check, {memory.memory()});
 }
 
 Status check_served_files(const SavedProcess& saved, std::chrono::milliseconds longest) {

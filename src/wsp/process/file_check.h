@@ -6,13 +6,15 @@
 #include "medium/descriptor.h"
 #include "medium/status.h"
 #include "wsp/process/file_proof.h"
+#include "wsp/process/kept_memory.h"
 #include "wsp/process/records.h"
 
 namespace pawl::wsp {
 
-// Opens them as a restore does, in a child that is left alone where that takes longer (ETIMEDOUT,
-// which names the file whose server does not answer).
-Status check_saved_files(const SavedProcess& saved, std::chrono::milliseconds longest);
+// Opens them as a restore does, and maps those that were mapped, in a child that is left alone
+// where that takes longer (ETIMEDOUT, which names the file whose server does not answer).
+Status check_saved_files(const SavedProcess& saved, const KeptMemory& memory,
+                         std::chrono::milliseconds longest);
 // Only the open ones that were not judged when they were captured, as a server has them.
 Status check_served_files(const SavedProcess& saved, std::chrono::milliseconds longest);
 

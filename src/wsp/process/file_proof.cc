@@ -12,9 +12,11 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <thread>
 #include <utility>
 
+#include "wsp/process/mount.h"
 #include "wsp/process/program_rights.h"
 #include "wsp/process/time_space.h"
 
@@ -25,6 +27,7 @@ namespace {
 // What open(2) takes besides the access mode; creation and truncation are over.
 constexpr std::uint32_t kOpenFlags = O_ACCMODE | O_APPEND | O_NONBLOCK | O_DSYNC | O_SYNC |
                                      O_DIRECT | O_DIRECTORY | O_NOATIME | O_PATH | O_LARGEFILE;
+constexpr int kFoundOnly = O_PATH | O_NOFOLLOW | O_CLOEXEC;
 constexpr ino_t kProcRoot = 1;  // the inode of each root of a proc(5)
 
 bool is_device(std::uint32_t type) { return type == S_IFCHR || type == S_IFBLK; }
@@ -98,17 +101,20 @@ Descriptor open_unchanged(const std::string& name) {
   return at;
 }
 
-// Behind a boot file systems have other numbers, and one that another user has made (a stick of
-// his, an image) may hold a file of any inode and time of birth.  What only we could rename is the
-// same.
-bool has_unchanged_name(const std::string& name, const FileProof& had) {
+// The file, if nobody else can have changed the way to it.  Behind a boot file systems have other
+// numbers, and one that another user has made (a stick of his, an image) may hold a file of any
+// inode and time of birth: there only we may have renamed it, either.
+Descriptor find_unchanged(const std::string& name, const FileProof& had, bool same_boot) {
   const std::filesystem::path path(name);
   const Descriptor holding = open_unchanged(path.parent_path().string());
   struct stat facts{};
+  if (!holding.valid() || ::fstat(holding.get(), &facts) != 0) return {};
+  const bool is_ours = facts.st_uid == ::geteuid() && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  Descriptor found(::openat(holding.get(), path.filename().c_str(), kFoundOnly));
   FileProof is;
-  return holding.valid() && ::fstat(holding.get(), &facts) == 0 && facts.st_uid == ::geteuid() &&
-         (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
-         prove_file(holding.get(), path.filename().string(), is) && is_same(had, is, false);
+  const bool is_same_file =
+      found.valid() && prove_file(found.get(), "", is) && is_same(had, is, same_boot);
+  return is_same_file && (same_boot || is_ours) ? std::move(found) : Descriptor();
 }
 
 // Who has a lease and is no enemy gives it up at once, as a file server does.  All files together
@@ -125,7 +131,7 @@ bool may_wait_for_lease() {
 Descriptor open_at_once(const std::string& link, int flags) {
   Descriptor opened;
   do {
-    opened.reset(::open(link.c_str(), flags | O_NONBLOCK | O_CLOEXEC));
+    opened.reset(::open(link.c_str(), flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   } while (!opened.valid() && errno == EWOULDBLOCK && may_wait_for_lease());
   const bool is_name = (flags & O_PATH) != 0;
   if (opened.valid() && !is_name && (flags & O_NONBLOCK) == 0)
@@ -133,11 +139,51 @@ Descriptor open_at_once(const std::string& link, int flags) {
   return opened;
 }
 
+Status check_mount(const Descriptor& found, const std::string& name, const FileProof& had) {
+  if (had.restrictions == 0) return {};
+  const std::optional<Mount> mount = mount_of(found.get());
+  if (mount && (had.restrictions & ~mount->restrictions) == 0) return {};
+  return Status::failure(ESTALE,
+                         name +
+                             " lies in a mount with fewer restrictions than it was opened by "
+                             "(ro, nosuid, nodev, noexec, nosymfollow); mount it as it was");
+}
+
+// With the rights that we have now.
+Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
+                              const FileProof& had, int flags) {
+  PAWL_TRY(check_mount(found, name, had));
+  const bool is_link = had.type == S_IFLNK;  // O_PATH and O_NOFOLLOW, which no link to it would say
+  const std::string link = link_to_descriptor(found.get());
+  Descriptor opened =
+      is_link ? Descriptor(::fcntl(found.get(), F_DUPFD_CLOEXEC, 0)) : open_at_once(link, flags);
+  if (opened.valid()) return opened;
+  if (errno == EWOULDBLOCK) {
+    return FailedCall{errno, "a program has a lease on " + name +
+                                 " (fcntl(2), F_SETLEASE; /proc/locks has its number), which it "
+                                 "was asked to give up; try again, or stop it"};
+  }
+  return FailedCall{errno, "cannot open " + name};
+}
+
+bool takes_other_rights(const Status& refused) {
+  return refused.error_number() == EACCES || refused.error_number() == EPERM;
+}
+
+Status lacks_rights(const std::string& name, const Status& refused) {
+  return FailedCall{refused.error_number(), "cannot open " + name + " with the program's rights"};
+}
+
 }  // namespace
 
 FileProof proof_of(const DescriptorFacts& facts) {
-  return {static_cast<std::uint32_t>(facts.type), facts.device, facts.inode, facts.times[0],
-          facts.value};
+  return {static_cast<std::uint32_t>(facts.type),
+          facts.device,
+          facts.inode,
+          facts.times[0],
+          facts.value,
+          true,
+          static_cast<std::uint32_t>(facts.times[1])};
 }
 
 FileProof proof_of(const MappingFacts& facts) {
@@ -214,47 +260,47 @@ bool is_elsewhere(const std::string& name, int error_number) {
 }
 
 Result<Descriptor> find_file(const std::string& name, const FileProof& had, bool same_boot) {
-  Descriptor found(::open(name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  Descriptor found(::open(name.c_str(), kFoundOnly));
   if (!found.valid()) return FailedCall{errno, "cannot open " + name};
   FileProof is;
   if (!prove_file(found.get(), "", is) || !is_same(had, is, same_boot)) return is_another(name);
   return found;
 }
 
-Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
-                              const FileProof& had, int flags, const SavedProcess& program,
-                              bool same_boot) {
-  const std::string link = link_to_descriptor(found.get());
+Result<Descriptor> open_known_file(const std::string& name, const FileProof& had, int flags,
+                                   const SavedProcess& program) {
+  const Result<ProgramRights> rights = ProgramRights::take(program);
+  if (!rights.ok()) return rights.status();
+  const Result<Descriptor> found = find_known_file(name, had);
+  Result<Descriptor> opened =
+      found.ok() ? open_found(found.value(), name, had, flags) : found.status();
+  if (opened.ok() || !takes_other_rights(opened.status())) return opened;
+  return lacks_rights(name, opened.status());
+}
+
+Result<Descriptor> open_file(const std::string& name, const FileProof& had, int flags,
+                             const SavedProcess& program, bool same_boot) {
+  Status refused;
   {
     const Result<ProgramRights> rights = ProgramRights::take(program);
     if (!rights.ok()) return rights.status();
-    Descriptor opened = open_at_once(link, flags);
-    if (opened.valid()) return opened;
+    const Result<Descriptor> found = find_file(name, had, same_boot);
+    Result<Descriptor> opened =
+        found.ok() ? open_found(found.value(), name, had, flags) : found.status();
+    if (opened.ok()) return opened;
+    refused = opened.status();
   }
-  const int error_number = errno;
-  if (error_number == EWOULDBLOCK)
-    return FailedCall{error_number,
-                      "a program has a lease on " + name +
-                          " (fcntl(2), F_SETLEASE; /proc/locks has its number), which "
-                          "it was asked to give up; try again, or stop it"};
-  const bool is_refused = error_number == EACCES || error_number == EPERM;
-  if (!is_refused || !had.is_certain || had.birth_time_ns == 0 || is_device(had.type) ||
-      (!same_boot && !has_unchanged_name(name, had)))
-    return FailedCall{error_number, "cannot open " + name + " with the program's rights"};
-  Descriptor opened = open_at_once(link, flags);
-  if (!opened.valid()) return FailedCall{errno, "cannot open " + name};
-  return opened;
+  if (!takes_other_rights(refused)) return refused;
+  const bool is_proven = had.is_certain && had.birth_time_ns != 0 && !is_device(had.type);
+  const Descriptor found = is_proven ? find_unchanged(name, had, same_boot) : Descriptor();
+  if (found.valid()) return open_found(found, name, had, flags);
+  return lacks_rights(name, refused);
 }
 
 Result<Descriptor> open_again(const SavedDescriptor& descriptor, const SavedProcess& program) {
   const FileProof had = proof_of(descriptor.facts);
-  const bool same_boot = is_of_this_boot(program.system);
-  Result<Descriptor> found = find_file(descriptor.text, had, same_boot);
-  if (!found.ok()) return found.status();
-  // O_PATH and O_NOFOLLOW, which no link to it would say of it.
-  if (had.type == S_IFLNK) return found;
-  return open_found(found.value(), descriptor.text, had,
-                    static_cast<int>(descriptor.facts.flags & kOpenFlags), program, same_boot);
+  return open_file(descriptor.text, had, static_cast<int>(descriptor.facts.flags & kOpenFlags),
+                   program, is_of_this_boot(program.system));
 }
 
 Status go_to_directory(const SavedProcess& program) {

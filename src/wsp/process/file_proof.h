@@ -20,6 +20,7 @@ struct FileProof {
   std::uint64_t birth_time_ns = 0;  // 0: not known
   std::uint64_t device_number = 0;  // of a device: major and minor
   bool is_certain = true;           // else another file of that file system may have the same
+  std::uint32_t restrictions = 0;   // of the mount by which it was opened (mount.h)
 };
 
 FileProof proof_of(const DescriptorFacts& facts);
@@ -40,6 +41,10 @@ bool prove_known_directory(const std::string& name, const std::string& link, Fil
 // server knows.
 Result<Descriptor> open_known(int directory, const std::string& name);
 Result<Descriptor> find_known_file(const std::string& name, const FileProof& had);
+// The same with the program's rights, and opens it, of a file system that answers by itself.
+// EAGAIN, too: somebody has a lease on it.
+Result<Descriptor> open_known_file(const std::string& name, const FileProof& had, int flags,
+                                   const SavedProcess& program);
 // Of such a failure: the name leads nowhere, or elsewhere.
 bool is_elsewhere(const std::string& name, int error_number);
 
@@ -48,12 +53,12 @@ bool is_elsewhere(const std::string& name, int error_number);
 // devices change when the machine starts.
 Result<Descriptor> find_file(const std::string& name, const FileProof& had, bool same_boot);
 
-// Opens what find_file() found, with the program's rights; where these have gone, with ours, if it
-// is certain and proven by its birth to be the very file that the program had open so; and in
-// another boot, in which the numbers of file systems prove nothing, by a name that is ours alone.
-Result<Descriptor> open_found(const Descriptor& found, const std::string& name,
-                              const FileProof& had, int flags, const SavedProcess& program,
-                              bool same_boot);
+// Finds it, and opens it, with the program's rights; where these have gone, with ours, if it is
+// certain and proven by its birth to be the very file that the program had open so, and nobody else
+// can have changed the way to it; in another boot, in which the numbers of file systems prove
+// nothing, nor its name.  ESTALE: its mount restricts less than the program's did.
+Result<Descriptor> open_file(const std::string& name, const FileProof& had, int flags,
+                             const SavedProcess& program, bool same_boot);
 
 // Finds and opens a file that the program had open, as it had it.
 Result<Descriptor> open_again(const SavedDescriptor& descriptor, const SavedProcess& program);

@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "wsp/process/bounded_child.h"

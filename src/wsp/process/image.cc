@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kMagic[8] = {'P', 'A', 'W', 'L', 'W', 'S', 'P', 'P'};
 constexpr char kMarkerMagic[8] = {'S', 'A', 'V', 'E', 'D', 'A', 'L', 'L'};
-constexpr std::uint32_t kVersion = 7;
+constexpr std::uint32_t kVersion = 8;
 constexpr std::size_t kRecordsFrom = 4096;
 constexpr std::size_t kReasonBytes = 1024;
 constexpr std::size_t kRecordsMax = 1 << 20;

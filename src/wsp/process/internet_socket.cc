@@ -6,11 +6,9 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <cstdint>
-#include <cstring>
-#include <utility>
 
 #include "wsp/process/interface_name.h"
+#include "wsp/process/internet_address.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/socket_options.h"
 
@@ -18,26 +16,15 @@ namespace pawl::wsp {
 
 namespace {
 
-// At the same place in both versions.
-bool has_port(const sockaddr_storage& address) {
-  return reinterpret_cast<const sockaddr_in&>(address).sin_port != 0;
-}
-
-bool is_any(const sockaddr_storage& address) {
-  if (address.ss_family != AF_INET6)
-    return reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr == htonl(INADDR_ANY);
-  return IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr) != 0;
-}
-
 // One with an address may have no port yet (IP_BIND_ADDRESS_NO_PORT).
 bool has_address(const DescriptorFacts& facts) {
-  return facts.address_bytes != 0 && (has_port(facts.address) || !is_any(facts.address));
+  return facts.address_bytes != 0 && (port_in(facts.address) != 0 || !is_any(facts.address));
 }
 
 // Where it had no port none is chosen, whatever became of that option since.
 bool bind_to(int socket, const sockaddr_storage& address, socklen_t bytes) {
   const auto* const generic = reinterpret_cast<const sockaddr*>(&address);
-  if (has_port(address)) return ::bind(socket, generic, bytes) == 0;
+  if (port_in(address) != 0) return ::bind(socket, generic, bytes) == 0;
   const int on = 1;
   int before = 0;
   socklen_t before_bytes = sizeof(before);
@@ -55,41 +42,28 @@ bool is_internet_stream(const DescriptorFacts& facts) {
   return (facts.domain == AF_INET || facts.domain == AF_INET6) && facts.type == SOCK_STREAM;
 }
 
-// One of version 4 as a socket of version 6 has it; its interface behind it.
-std::pair<in6_addr, std::uint32_t> host_of(const sockaddr& address) {
-  in6_addr host{};
-  if (address.sa_family == AF_INET6) {
-    const auto& six = reinterpret_cast<const sockaddr_in6&>(address);
-    return {six.sin6_addr, six.sin6_scope_id};
-  }
-  host.s6_addr[10] = host.s6_addr[11] = 0xff;
-  std::memcpy(host.s6_addr + 12, &reinterpret_cast<const sockaddr_in&>(address).sin_addr,
-              sizeof(in_addr));
-  return {host, 0};
-}
-
 // Whether the machine has it, be it that it cannot be used yet.
 bool is_of_this_machine(const sockaddr& address) {
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return true;
-  const auto [host, interface] = host_of(address);
   bool is_found = false;
   for (const ifaddrs* one = all; one != nullptr && !is_found; one = one->ifa_next) {
     if (one->ifa_addr == nullptr ||
         (one->ifa_addr->sa_family != AF_INET && one->ifa_addr->sa_family != AF_INET6))
       continue;
-    const auto [other, its_interface] = host_of(*one->ifa_addr);
-    is_found = std::memcmp(&host, &other, sizeof(host)) == 0 && interface == its_interface;
+    is_found = is_same_host(address, *one->ifa_addr);
   }
   ::freeifaddrs(all);
   return is_found;
 }
 
 // The address from which its peer is reached, with the port that it had.
-Result<sockaddr_storage> source_of(const SavedDescriptor& saved) {
+Result<sockaddr_storage> source_of(const SavedDescriptor& saved, const SavedProcess& program) {
   const DescriptorFacts& facts = saved.facts;
-  const Descriptor probe(::socket(facts.domain, facts.type | SOCK_CLOEXEC, facts.protocol));
-  if (!probe.valid()) return FailedCall{errno, "a socket"};
+  const Result<Descriptor> made =
+      make_owned_socket(program, facts, facts.domain, facts.type, facts.protocol);
+  if (!made.ok()) return made.status();
+  const Descriptor& probe = made.value();
   PAWL_TRY(give_socket_options(saved, probe.get()));
   sockaddr_storage peer = facts.peer;
   PAWL_TRY(find_interface(peer));
@@ -104,7 +78,7 @@ Result<sockaddr_storage> source_of(const SavedDescriptor& saved) {
   return source;
 }
 
-Status bind_again(const SavedDescriptor& saved, int socket) {
+Status bind_again(const SavedDescriptor& saved, const SavedProcess& program, int socket) {
   const DescriptorFacts& facts = saved.facts;
   if (!has_address(facts)) return {};
   sockaddr_storage address = facts.address;
@@ -118,7 +92,7 @@ Status bind_again(const SavedDescriptor& saved, int socket) {
   }
   // The kernel chose it by the way to the peer, or the program did, which nothing tells.
   if (errno == EADDRNOTAVAIL && facts.peer_bytes != 0) {
-    const Result<sockaddr_storage> source = source_of(saved);
+    const Result<sockaddr_storage> source = source_of(saved, program);
     if (!source.ok()) return source.status();
     address = source.value();
     if (bind_to(socket, address, facts.address_bytes)) return {};
@@ -128,19 +102,20 @@ Status bind_again(const SavedDescriptor& saved, int socket) {
 }
 
 // With SO_REUSEADDR, which has a stream share its address until give_reuse().
-Result<Descriptor> make_unbound(const SavedDescriptor& saved) {
+Result<Descriptor> make_unbound(const SavedDescriptor& saved, const SavedProcess& program) {
   const DescriptorFacts& facts = saved.facts;
   const int non_blocking = static_cast<int>(facts.flags & O_NONBLOCK);
-  Descriptor made(::socket(facts.domain, facts.type | non_blocking | SOCK_CLOEXEC, facts.protocol));
-  if (!made.valid()) return FailedCall{errno, "a socket"};
-  PAWL_TRY(give_socket_options(saved, made.get()));
+  Result<Descriptor> made =
+      make_owned_socket(program, facts, facts.domain, facts.type | non_blocking, facts.protocol);
+  if (!made.ok()) return made;
+  const int socket = made.value().get();
+  PAWL_TRY(give_socket_options(saved, socket));
   // Before it is bound: a port is shared with sockets of the same user.
-  PAWL_TRY(give_owner(facts, made.get()));
+  PAWL_TRY(give_owner(program, facts, socket));
   // What was left of the program's connections must not keep the address from it.  Of datagrams
   // nothing is left, and whoever else binds the address would get them.
   const int on = 1;
-  if (facts.type == SOCK_STREAM)
-    ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (facts.type == SOCK_STREAM) ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   return made;
 }
 
@@ -158,24 +133,28 @@ std::string with_advice(const std::string& what, int error_number, const Descrip
          connection;
 }
 
-Result<Descriptor> make_internet_socket(const SavedDescriptor& saved) {
-  Result<Descriptor> made = make_unbound(saved);
-  if (made.ok()) PAWL_TRY(bind_again(saved, made.value().get()));
+Result<Descriptor> make_internet_socket(const SavedDescriptor& saved, const SavedProcess& program,
+                                        bool shares_port) {
+  Result<Descriptor> made = make_unbound(saved, program);
+  if (!made.ok()) return made;
+  const int on = 1;
+  if (shares_port) ::setsockopt(made.value().get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+  PAWL_TRY(bind_again(saved, program, made.value().get()));
   return made;
 }
 
-Status check_bound_socket(const SavedDescriptor& saved) {
-  return is_internet_stream(saved.facts) ? make_internet_socket(saved).status()
-                                         : make_unbound(saved).status();
+Status check_bound_socket(const SavedDescriptor& saved, const SavedProcess& program) {
+  return is_internet_stream(saved.facts) ? make_internet_socket(saved, program, false).status()
+                                         : make_unbound(saved, program).status();
 }
 
-Status check_unshared_address(const SavedDescriptor& saved) {
+Status check_unshared_address(const SavedDescriptor& saved, const SavedProcess& program) {
   if (!is_internet_stream(saved.facts)) return {};
-  const Result<Descriptor> made = make_unbound(saved);
+  const Result<Descriptor> made = make_unbound(saved, program);
   if (!made.ok()) return made.status();
   const int off = 0;
   ::setsockopt(made.value().get(), SOL_SOCKET, SO_REUSEPORT, &off, sizeof(off));
-  Status bound = bind_again(saved, made.value().get());
+  Status bound = bind_again(saved, program, made.value().get());
   if (bound.error_number() != EADDRINUSE) return bound;
   return Status::failure(EADDRINUSE,
                          "another program shares its address (SO_REUSEPORT), and would get some of "

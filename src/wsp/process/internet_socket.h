@@ -11,15 +11,17 @@ namespace pawl::wsp {
 
 // With its options, its owner, and the address that it had, if any; it neither listens nor is
 // connected yet, and a stream shares its address (SO_REUSEADDR) until give_reuse().
-Result<Descriptor> make_internet_socket(const SavedDescriptor& saved);
+// `shares_port`: with others of the program's, as SharedPorts has it.
+Result<Descriptor> make_internet_socket(const SavedDescriptor& saved, const SavedProcess& program,
+                                        bool shares_port);
 
 // Whether a socket can be made with its options and its owner; and, of an Internet stream, whether
 // nobody else has its address.
-Status check_bound_socket(const SavedDescriptor& saved);
+Status check_bound_socket(const SavedDescriptor& saved, const SavedProcess& program);
 
 // Whether nobody would share a stream's address with it (SO_REUSEPORT), and get some of its
 // connections: a parent that it is from, or another program of the same user that is to.
-Status check_unshared_address(const SavedDescriptor& saved);
+Status check_unshared_address(const SavedDescriptor& saved, const SavedProcess& program);
 
 // What cannot be done with a socket's address, and what helps.
 std::string with_advice(const std::string& what, int error_number, const DescriptorFacts& facts);

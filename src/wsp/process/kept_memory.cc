@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -347,6 +348,16 @@ Status KeptMemory::give_back_room(std::uint64_t address, std::uint64_t bytes) co
     address = std::max(until, from);
   }
   return {};
+}
+
+void KeptMemory::give_up_lock() const {
+  ::flock(image_file_.get(), LOCK_UN);
+  ::flock(lock_.get(), LOCK_UN);
+}
+
+bool KeptMemory::is_mounted_noexec() const {
+  struct statvfs system{};
+  return ::fstatvfs(memory_.get(), &system) == 0 && (system.f_flag & ST_NOEXEC) != 0;
 }
 
 bool KeptMemory::is_full() const {

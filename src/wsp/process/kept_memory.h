@@ -69,6 +69,9 @@ class KeptMemory {
   Status reserve(std::uint64_t address, std::uint64_t bytes) const;
   // Of that range, the room that holds no bytes: those stay as they are.
   Status give_back_room(std::uint64_t address, std::uint64_t bytes) const;
+  // Of the file system: then no memory of the program's may be executed, as a compiler at run time
+  // makes it.
+  bool is_mounted_noexec() const;
   // No further page finds room.
   bool is_full() const;
   // From a file, as far as that reaches; zeros behind it.
@@ -79,6 +82,8 @@ class KeptMemory {
   // Whatever was stored into memory or image is durable on return.
   Status flush_memory() const;
   Status flush_image() const;
+  // Of what was saved, by whoever does nothing more with it: the next may restore it at once.
+  void give_up_lock() const;
 
   KeptMemory(KeptMemory&& other) noexcept;
   KeptMemory& operator=(KeptMemory&&) = delete;

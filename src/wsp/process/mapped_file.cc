@@ -28,8 +28,8 @@ bool can_be_mapped_as(const Descriptor& found, const MemoryArea& line,
                       const SavedProcess& program) {
   const Result<ProgramRights> rights = ProgramRights::take(program);
   if (!rights.ok()) return false;
-  const Descriptor file(
-      ::open(link_to_descriptor(found.get()).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const Descriptor file(::open(link_to_descriptor(found.get()).c_str(),
+                               O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   return file.valid() && is_mapped_as(file, line);
 }
 

@@ -72,8 +72,8 @@ Origin origin_of(const Descriptor& file, std::uint64_t offset, std::uint64_t sta
 Result<std::shared_ptr<const Descriptor>> open_again(pid_t thread, const Origin& origin) {
   const Result<ProgramRights> rights = ProgramRights::take(thread);
   if (!rights.ok()) return rights.status();
-  auto file =
-      std::make_shared<Descriptor>(::open(origin.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  auto file = std::make_shared<Descriptor>(
+      ::open(origin.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat facts{};
   if (!file->valid() || ::fstat(file->get(), &facts) != 0 || facts.st_ino != origin.inode)
     return Status::failure(ENOENT,
@@ -90,7 +90,8 @@ Descriptor open_mapped_file(pid_t thread, const MemoryArea& line) {
   if (mapped.valid()) return mapped;
   const Result<ProgramRights> rights = ProgramRights::take(thread);
   if (!rights.ok()) return {};
-  Descriptor named(::open(line.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  Descriptor named(
+      ::open(line.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!named.valid() || !is_mapped_as(named, line)) return {};
   return named;
 }

@@ -1,5 +1,7 @@
 #include "wsp/process/one_processor.h"
 
+#include <cstring>
+
 namespace pawl::wsp {
 
 namespace {
@@ -33,6 +35,16 @@ std::optional<cpu_set_t> OneProcessor::before(pid_t thread) const {
     if (one.thread == thread) return one.processors;
   }
   return processors_of(thread);  // it was not bound
+}
+
+std::optional<cpu_set_t> OneProcessor::all() {
+  const std::optional<cpu_set_t> now = processors_of(0);
+  cpu_set_t every;
+  std::memset(&every, 0xff, sizeof(every));
+  if (!now || ::sched_setaffinity(0, sizeof(every), &every) != 0) return std::nullopt;
+  std::optional<cpu_set_t> found = processors_of(0);
+  ::sched_setaffinity(0, sizeof(*now), &*now);
+  return found;
 }
 
 bool OneProcessor::bind(pid_t thread, const cpu_set_t& processor) {

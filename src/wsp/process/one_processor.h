@@ -22,6 +22,8 @@ class OneProcessor {
 
   // Which processors a thread may have otherwise; 0 is the caller.
   std::optional<cpu_set_t> before(pid_t thread) const;
+  // Those that the machine, or a control group, lets the caller have.
+  static std::optional<cpu_set_t> all();
 
  private:
   struct Before {

@@ -2,9 +2,11 @@
 
 #include <grp.h>
 #include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <iterator>
 #include <string>
@@ -34,9 +36,12 @@ bool read_capabilities(Capabilities& into) {
   return true;
 }
 
-bool write_capabilities(const Capabilities& from) {
+bool set_effective(std::uint64_t effective) {
+  Capabilities ours;
+  if (!read_capabilities(ours)) return false;
+  ours.effective = effective;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  return ::syscall(SYS_capset, &header, in_halves(from).data()) == 0;
+  return ::syscall(SYS_capset, &header, in_halves(ours).data()) == 0;
 }
 
 std::vector<gid_t> read_groups() {
@@ -48,9 +53,29 @@ std::vector<gid_t> read_groups() {
 
 }  // namespace
 
+bool ProgramRights::are_whole_ = false;
+
 Result<ProgramRights> ProgramRights::take(const SavedProcess& program) {
   ProgramRights taken;
   if (Status done = taken.become(program); !done.ok()) return done;
+  return taken;
+}
+
+Result<ProgramRights> ProgramRights::take(const SavedProcess& program,
+                                          const DescriptorFacts& object) {
+  Result<ProgramRights> taken = take(program);
+  if (!taken.ok()) return taken;
+  if (set_user(kNoChange) == object.user && set_group(kNoChange) == object.group) return taken;
+  ProgramRights& rights = taken.value();
+  Credentials its;
+  rights.is_changed_ = true;
+  if (!read(its) || !set_effective(rights.own_.effective))
+    return FailedCall{errno, "cannot make what is another user's"};
+  set_group(object.group);
+  set_user(object.user);
+  // A change of user gives some.
+  if (!set_effective(its.effective))
+    return FailedCall{errno, "cannot take the program's capabilities"};
   return taken;
 }
 
@@ -61,59 +86,87 @@ Result<ProgramRights> ProgramRights::take(pid_t thread) {
   SavedProcess program;
   if (users.size() != std::size(program.process.user) || groups.size() != users.size())
     return Status::failure(ESRCH, "the program ended meanwhile");
-  program.process.user[3] = static_cast<std::uint32_t>(users[3]);
-  program.process.group_ids[3] = static_cast<std::uint32_t>(groups[3]);
+  std::copy(users.begin(), users.end(), program.process.user);
+  std::copy(groups.begin(), groups.end(), program.process.group_ids);
   for (const std::uint64_t group : numbers_of(field_of(status, "Groups")))
     program.groups.push_back(static_cast<std::uint32_t>(group));
   program.process.capabilities[2] = number_of(field_of(status, "CapEff"), 16);
   return take(program);
 }
 
-Status ProgramRights::become(const SavedProcess& program) {
-  const uid_t user = program.process.user[3];
-  const gid_t group = program.process.group_ids[3];
-  const std::vector<gid_t> groups(program.groups.begin(), program.groups.end());
+bool ProgramRights::read(Credentials& into) {
+  uid_t saved = 0;
   Capabilities ours;
-  if (!read_capabilities(ours)) return FailedCall{errno, "cannot read our capabilities"};
-  const std::uint64_t effective = ours.permitted & program.process.capabilities[2];
-  user_ = set_user(kNoChange);
-  group_ = set_group(kNoChange);
-  groups_ = read_groups();
-  effective_ = ours.effective;
-  if (user == user_ && group == group_ && groups == groups_ && effective == effective_) return {};
+  if (::getresuid(&into.users.real, &into.users.effective, &saved) != 0 ||
+      ::getresgid(&into.groups.real, &into.groups.effective, &saved) != 0 ||
+      !read_capabilities(ours))
+    return false;
+  into.users.of_files = set_user(kNoChange);
+  into.groups.of_files = set_group(kNoChange);
+  into.others = read_groups();
+  into.effective = ours.effective;
+  return true;
+}
+
+// The saved ones stay, by which we come back.
+bool ProgramRights::change(const Credentials& from, const Credentials& to) const {
+  const auto is_other = [](const Users& one, const Users& other) {
+    return one.real != other.real || one.effective != other.effective;
+  };
+  if (is_other(from.users, to.users) &&
+      ::syscall(SYS_setresuid, to.users.real, to.users.effective, kNoChange) != 0)
+    return false;
+  // What comes next takes capabilities, and a change of user takes them away.
+  if (!set_effective(own_.effective)) return false;
+  if (is_other(from.groups, to.groups) &&
+      ::syscall(SYS_setresgid, to.groups.real, to.groups.effective, kNoChange) != 0)
+    return false;
+  if (from.others != to.others && !set_groups(to.others)) return false;
+  set_group(to.groups.of_files);
+  set_user(to.users.of_files);
+  errno = EPERM;
+  return set_group(kNoChange) == to.groups.of_files && set_user(kNoChange) == to.users.of_files &&
+         set_effective(to.effective);
+}
+
+Status ProgramRights::become(const SavedProcess& program) {
+  const ProcessFacts& its = program.process;
+  Capabilities ours;
+  if (!read(own_) || !read_capabilities(ours))
+    return FailedCall{errno, "cannot read our capabilities"};
+  Credentials wanted = own_;
+  if (are_whole_) {
+    wanted.users = {its.user[0], its.user[1], 0};
+    wanted.groups = {its.group_ids[0], its.group_ids[1], 0};
+  }
+  wanted.users.of_files = its.user[3];
+  wanted.groups.of_files = its.group_ids[3];
+  wanted.others.assign(program.groups.begin(), program.groups.end());
+  wanted.effective = ours.permitted & its.capabilities[2];
+  if (wanted == own_) return {};
   is_changed_ = true;
-  const bool has_groups = groups == groups_ || set_groups(groups);
-  const int error_number = has_groups ? EPERM : errno;
-  set_group(group);
-  set_user(user);
-  if (!has_groups || set_group(kNoChange) != group || set_user(kNoChange) != user)
-    return FailedCall{error_number, "we may not do what the program may: it has another user"};
-  // Last, for the others take capabilities.
-  ours.effective = effective;
-  if (!write_capabilities(ours)) return FailedCall{errno, "cannot take the program's capabilities"};
+  // Else those that are permitted go with root's user, on the way to the program or back.
+  if (are_whole_ && ::prctl(PR_GET_KEEPCAPS) == 0) {
+    if (::prctl(PR_SET_KEEPCAPS, 1) != 0)
+      return FailedCall{errno, "cannot keep our capabilities while we do what the program may"};
+    has_kept_capabilities_ = true;
+  }
+  if (!change(own_, wanted))
+    return FailedCall{errno, "we may not do what the program may: it has another user"};
   return {};
 }
 
 ProgramRights::ProgramRights(ProgramRights&& other) noexcept
     : is_changed_(std::exchange(other.is_changed_, false)),
-      user_(other.user_),
-      group_(other.group_),
-      groups_(std::move(other.groups_)),
-      effective_(other.effective_) {}
+      has_kept_capabilities_(other.has_kept_capabilities_),
+      own_(std::move(other.own_)) {}
 
 ProgramRights::~ProgramRights() {
   if (!is_changed_) return;
   const int error_number = errno;
-  Capabilities ours;
-  PAWL_ASSERT(read_capabilities(ours));
-  // First, for the others take capabilities; and again, for a change of user takes some away.
-  ours.effective = effective_;
-  PAWL_ASSERT(write_capabilities(ours));
-  set_user(user_);
-  set_group(group_);
-  PAWL_ASSERT(groups_ == read_groups() || set_groups(groups_));
-  PAWL_ASSERT(write_capabilities(ours));
-  PAWL_ASSERT(set_user(kNoChange) == user_ && set_group(kNoChange) == group_);
+  Credentials its;
+  PAWL_ASSERT(read(its) && set_effective(own_.effective) && change(its, own_));
+  if (has_kept_capabilities_) PAWL_ASSERT(::prctl(PR_SET_KEEPCAPS, 0) == 0);
   errno = error_number;
 }
 

@@ -29,6 +29,7 @@
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
+#include "wsp/process/shared_ports.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/socket_options.h"
 
@@ -70,8 +71,10 @@ class Rebuild {
   Rebuild(const SavedProcess& saved, SpareNumbers spare, const StandardStreams& standard)
       : saved_(saved),
         standard_(standard),
+        ports_(saved),
         reading_(spare.next_closed()),
-        writing_(spare.next_closed()) {
+        writing_(spare.next_closed()),
+        ended_(saved) {
     for (const SavedDescriptor& descriptor : saved.descriptors) {
       if (kind_of(descriptor) != DescriptorKind::pipe) continue;
       own_pipes_.insert(descriptor.facts.number);
@@ -90,7 +93,7 @@ class Rebuild {
     PAWL_TRY(each([this](const SavedDescriptor& one) {
       return is_internet_socket(one) ? make(one) : Status{};
     }));
-    PAWL_TRY(each([](const SavedDescriptor& one) { return listen_again(one); }));
+    PAWL_TRY(each([this](const SavedDescriptor& one) { return listen_again(one); }));
     give_reuse();
     // Now all sockets have their addresses: one may be another's peer.
     PAWL_TRY(each([this](const SavedDescriptor& one) { return connect_unix_socket(one); }));
@@ -140,6 +143,20 @@ class Rebuild {
     return {};
   }
 
+  // What the kernel counts for who makes it.
+  template <class Make>
+  Status put_made(const SavedDescriptor& descriptor, const char* what, Make make) const {
+    int made = -1;
+    {
+      const Result<ProgramRights> rights = ProgramRights::take(saved_);
+      if (!rights.ok()) return rights.status();
+      made = make();
+    }
+    // A clock of alarms takes a privilege, which the program may have left since.
+    if (made < 0 && errno == EPERM) made = make();
+    return put(descriptor, made, what);
+  }
+
   Status make(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
     const int non_blocking = static_cast<int>(facts.flags & O_NONBLOCK);
@@ -155,12 +172,12 @@ class Rebuild {
       case DescriptorKind::timer:
         return make_timer(descriptor, non_blocking);
       case DescriptorKind::signals:
-        return put(descriptor,
-                   static_cast<int>(::syscall(SYS_signalfd4, -1, &facts.value, sizeof(facts.value),
-                                              non_blocking)),
-                   "a signalfd");
+        return put_made(descriptor, "a signalfd", [&] {
+          return static_cast<int>(
+              ::syscall(SYS_signalfd4, -1, &facts.value, sizeof(facts.value), non_blocking));
+        });
       case DescriptorKind::epoll:
-        return put(descriptor, ::epoll_create1(0), "an epoll set");
+        return put_made(descriptor, "an epoll set", [] { return ::epoll_create1(0); });
       case DescriptorKind::listening:
       case DescriptorKind::bound:
         return make_socket(descriptor);
@@ -171,11 +188,13 @@ class Rebuild {
     return cannot_open(facts, "it is of no known kind");
   }
 
-  static Status listen_again(const SavedDescriptor& descriptor) {
+  // The kernel tells who connects by a UNIX socket whose it is that listens.
+  Status listen_again(const SavedDescriptor& descriptor) const {
     const DescriptorFacts& facts = descriptor.facts;
-    if (kind_of(descriptor) != DescriptorKind::listening ||
-        ::listen(facts.number, facts.backlog) == 0)
-      return {};
+    if (kind_of(descriptor) != DescriptorKind::listening) return {};
+    const Result<ProgramRights> rights = ProgramRights::take(saved_);
+    if (!rights.ok()) return rights.status();
+    if (::listen(facts.number, facts.backlog) == 0) return {};
     return cannot_open(facts, with_advice("a socket cannot listen at its address", errno, facts));
   }
 
@@ -210,16 +229,29 @@ class Rebuild {
                        });
   }
 
+  // At reading_ and writing_.
+  Status make_ends(const DescriptorFacts& facts) const {
+    const Result<ProgramRights> rights = ProgramRights::take(saved_, facts);
+    if (!rights.ok()) return rights.status();
+    int ends[2];
+    // The later one first, for it may have the place of the earlier one.
+    if (::pipe(ends) == 0 && move_descriptor(ends[1], writing_, false) &&
+        move_descriptor(ends[0], reading_, false))
+      return {};
+    return cannot_open(facts, "a pipe");
+  }
+
+  int open_pipe(const DescriptorFacts& facts, int end, int flags) const {
+    const Result<ProgramRights> rights = ProgramRights::take(saved_, facts);
+    return rights.ok() ? ::open(link_to_descriptor(end).c_str(), flags) : -1;
+  }
+
   // With the first of its ends that the program has, all that it has.
   Status make_pipe(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
     const std::vector<const SavedDescriptor*>& all = pipes_.at(facts.inode);
     if (all.front() != &descriptor) return {};
-    int ends[2];
-    // The later one first, for it may have the place of the earlier one.
-    if (::pipe(ends) != 0 || !move_descriptor(ends[1], writing_, false) ||
-        !move_descriptor(ends[0], reading_, false))
-      return cannot_open(facts, "a pipe");
+    PAWL_TRY(make_ends(facts));
     const Descriptor reading(reading_);
     const Descriptor writing(writing_);
     PAWL_TRY(give_pipe_size(facts, writing.get()));
@@ -235,8 +267,7 @@ class Rebuild {
       // What pipe(2) has made is an open file for each end; each further one was opened.
       const bool is_made = mode != O_RDWR && had.insert(mode).second;
       const int file =
-          is_made ? ::dup(end)
-                  : ::open(link_to_descriptor(end).c_str(), static_cast<int>(mode) | O_NONBLOCK);
+          is_made ? ::dup(end) : open_pipe(facts, end, static_cast<int>(mode) | O_NONBLOCK);
       if (file < 0) return cannot_open(one->facts, "a pipe");
       ::fcntl(file, F_SETFL, static_cast<int>(one->facts.flags & (kStatusFlags | O_DIRECT)));
       PAWL_TRY(put(*one, file, "a pipe"));
@@ -247,8 +278,9 @@ class Rebuild {
 
   Status make_counter(const SavedDescriptor& descriptor, int non_blocking) {
     const DescriptorFacts& facts = descriptor.facts;
-    PAWL_TRY(put(descriptor, ::eventfd(0, non_blocking | (facts.type != 0 ? EFD_SEMAPHORE : 0)),
-                 "an eventfd"));
+    PAWL_TRY(put_made(descriptor, "an eventfd", [&] {
+      return ::eventfd(0, non_blocking | (facts.type != 0 ? EFD_SEMAPHORE : 0));
+    }));
     if (facts.value != 0 && ::write(facts.number, &facts.value, sizeof(facts.value)) < 0)
       return cannot_open(facts, "an eventfd does not take its count");
     return {};
@@ -256,7 +288,8 @@ class Rebuild {
 
   Status make_timer(const SavedDescriptor& descriptor, int non_blocking) {
     const DescriptorFacts& facts = descriptor.facts;
-    PAWL_TRY(put(descriptor, ::timerfd_create(facts.clock, non_blocking), "a timerfd"));
+    PAWL_TRY(put_made(descriptor, "a timerfd",
+                      [&] { return ::timerfd_create(facts.clock, non_blocking); }));
     const int timer = facts.number;
     const int flags = is_deadline_by_the_clock(facts) ? facts.type : 0;
     const itimerspec times{time_of(facts.times[1]), time_of(facts.times[0])};
@@ -272,7 +305,7 @@ class Rebuild {
   Status make_socket(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
     if (facts.domain == AF_UNIX) return make_unix_socket(descriptor);
-    Result<Descriptor> made = make_internet_socket(descriptor);
+    Result<Descriptor> made = ports_.make(descriptor);
     if (!made.ok()) return cannot_open(facts, made.status());
     PAWL_TRY(put(descriptor, made.value().release(), "a socket"));
     // At once: until then it hears from everybody.
@@ -282,8 +315,10 @@ class Rebuild {
   Status make_unix_socket(const SavedDescriptor& descriptor) {
     const DescriptorFacts& facts = descriptor.facts;
     const int non_blocking = static_cast<int>(facts.flags & O_NONBLOCK);
-    PAWL_TRY(
-        put(descriptor, ::socket(AF_UNIX, facts.type | non_blocking, facts.protocol), "a socket"));
+    Result<Descriptor> made =
+        make_owned_socket(saved_, facts, AF_UNIX, facts.type | non_blocking, facts.protocol);
+    if (!made.ok()) return cannot_open(facts, made.status());
+    PAWL_TRY(put(descriptor, made.value().release(), "a socket"));
     if (const Status given = give_socket_options(descriptor, facts.number); !given.ok())
       return cannot_open(facts, given);
     if (facts.address_bytes > sizeof(sa_family_t)) {
@@ -300,15 +335,16 @@ class Rebuild {
     for (const SavedDescriptor& descriptor : saved_.descriptors) {
       if (descriptor.facts.same_as >= 0) continue;
       for (const SocketOption& option : descriptor.options) {
-        if (option.name == SO_REUSEADDR && option.level == SOL_SOCKET)
+        const bool is_reuse = option.name == SO_REUSEADDR || option.name == SO_REUSEPORT;
+        if (is_reuse && option.level == SOL_SOCKET)
           ::setsockopt(descriptor.facts.number, option.level, option.name, option.value,
                        option.bytes);
       }
     }
   }
 
-  static Status give_to_owner(const DescriptorFacts& facts, int object) {
-    const Status given = give_owner(facts, object);
+  Status give_to_owner(const DescriptorFacts& facts, int object) const {
+    const Status given = give_owner(saved_, facts, object);
     return given.ok() ? Status{} : cannot_open(facts, given);
   }
 
@@ -381,6 +417,7 @@ class Rebuild {
 
   const SavedProcess& saved_;
   StandardStreams standard_;
+  SharedPorts ports_;
   // Where the ends of a pipe are until those of the program are made.
   int reading_;
   int writing_;

@@ -66,7 +66,7 @@ struct DirectoryFacts {
 struct ProcessFacts {
   std::int32_t process;
   std::int32_t group;
-  std::int32_t session;
+  std::int32_t has_terminal;  // its controlling terminal is the supervisor's
   std::int32_t memory_descriptor;
   std::uint32_t user[4];  // real, effective, saved, file system
   std::uint32_t group_ids[4];
@@ -168,8 +168,8 @@ struct DescriptorFacts {
                            // socket its type and mode, 0 where it has none
   std::int32_t standard;   // inherited: 0, 1 or 2
   std::int32_t clock;      // timer
-  std::uint64_t times[2];  // timer: what is left, or such a deadline, and interval; file: birth, 0
-                           // (ns); such a name: user, group
+  std::uint64_t times[2];  // timer: what is left, or such a deadline, and interval (ns); file:
+                           // birth (ns), mount.h; such a name: user, group
   std::int32_t domain;     // socket
   std::int32_t type;       // of a socket; of a file, as in S_IFMT; of an eventfd: a semaphore?; of
                            // a timerfd the flags with which it was set
@@ -231,7 +231,7 @@ struct SavedThread {
   ThreadFacts facts{};
   std::vector<std::byte> vectors;
   std::vector<siginfo_t> pending;
-  std::vector<std::byte> processors;  // a cpu_set_t; empty when they are the supervisor's
+  std::vector<std::byte> processors;  // a cpu_set_t; empty when it may have all
 };
 
 struct SavedMapping {

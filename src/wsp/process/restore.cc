@@ -20,8 +20,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 #include <map>
-#include <set>
 #include <span>
 
 #include "medium/descriptor.h"
@@ -38,10 +38,13 @@
 #include "wsp/process/maps.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
+#include "wsp/process/program_rights.h"
 #include "wsp/process/rebuild_descriptors.h"
 #include "wsp/process/records.h"
 #include "wsp/process/refusals.h"
+#include "wsp/process/restore_means.h"
 #include "wsp/process/restore_rights.h"
+#include "wsp/process/shared_ports.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/spare_numbers.h"
 #include "wsp/process/time_space.h"
@@ -61,6 +64,12 @@ constexpr std::uint64_t kSetWriteExecute = 65;  // PR_SET_MDWE, which Debian 12 
 constexpr std::uint64_t kUnregister = 1;        // RSEQ_FLAG_UNREGISTER
 constexpr std::size_t kErrorBytesMax = 4096;
 constexpr std::chrono::seconds kCheckedServerMax{20};  // which may have to wake up
+
+bool is_of_our_user(const ProcessFacts& facts) {
+  return ::getuid() == ::geteuid() &&
+         std::all_of(std::begin(facts.user), std::end(facts.user),
+                     [](std::uint32_t user) { return user == ::geteuid(); });
+}
 
 // As clone3(2) takes it.
 struct CloneArguments {
@@ -93,11 +102,11 @@ Status check_descriptor(const SavedDescriptor& descriptor, const SavedProcess& s
   switch (static_cast<DescriptorKind>(descriptor.facts.kind)) {
     case DescriptorKind::listening:
     case DescriptorKind::bound:
-      PAWL_TRY(check_bound_socket(descriptor));
+      PAWL_TRY(check_bound_socket(descriptor, saved));
       return check_socket_name(descriptor.facts, saved);
     case DescriptorKind::reset:
     case DescriptorKind::pipe:
-      return check_owner(descriptor.facts);
+      return check_owner(saved, descriptor.facts);
     case DescriptorKind::timer:
       return check_timer(descriptor.facts);
     default:
@@ -124,10 +133,10 @@ Status check_descriptors(const SavedProcess& saved) {
 }
 
 Status check_unshared(const SavedProcess& saved) {
-  return check_each(saved, "would not be the program's alone", [](const SavedDescriptor& one) {
+  return check_each(saved, "would not be the program's alone", [&](const SavedDescriptor& one) {
     const auto kind = static_cast<DescriptorKind>(one.facts.kind);
     const bool is_socket = kind == DescriptorKind::listening || kind == DescriptorKind::bound;
-    return is_socket ? check_unshared_address(one) : Status{};
+    return is_socket ? check_unshared_address(one, saved) : Status{};
   });
 }
 
@@ -181,14 +190,17 @@ class Become {
     sigset_t all;
     ::sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);
+    ProgramRights::take_whole_ones();
     const ProcessFacts& facts = saved_.process;
-    if (facts.session == facts.process) {
-      ::setsid();
+    // Else it would read what is typed into the terminal of who restores it, and type there itself.
+    if (facts.has_terminal == 0 || !is_of_our_user(facts)) {
+      if (::setsid() < 0) return FailedCall{errno, "cannot begin a session"};
     } else if (facts.group == facts.process) {
       ::setpgid(0, 0);
     }
     PAWL_TRY(go_to_directory(saved_));
     ::umask(facts.creation_mask);
+    raise_limits(saved_);
     PAWL_TRY(raise_limit());
     // Out of the way of the program's numbers, and of those of the mapped files.
     close_all_but({STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, told_, memory_.memory()});
@@ -664,7 +676,7 @@ Result<SavedProcess> read_restorable(const KeptMemory& memory) {
   if (!saved.ok()) return saved;
   PAWL_TRY(check_system(saved.value()));
   PAWL_TRY(check_directory(saved.value(), kCheckedServerMax));
-  PAWL_TRY(check_saved_files(saved.value(), kCheckedServerMax));
+  PAWL_TRY(check_saved_files(saved.value(), memory, kCheckedServerMax));
   PAWL_TRY(check_descriptors(saved.value()));
   PAWL_TRY(check_watched_streams(saved.value()));
   PAWL_TRY(check_descriptor_limit(saved.value()));
@@ -677,8 +689,10 @@ Result<SavedProcess> read_restorable(const KeptMemory& memory) {
 Status check_restorable(const KeptMemory& memory) {
   const auto saved = read_restorable(memory);
   if (!saved.ok()) return saved.status();
+  PAWL_TRY(SharedPorts(saved.value()).try_all());
   PAWL_TRY(check_unshared(saved.value()));
   PAWL_TRY(check_restore_rights(memory.directory().path()));
+  PAWL_TRY(check_means(saved.value()));
   PAWL_TRY(check_pipes(saved.value()));
   return check_rights(saved.value());
 }

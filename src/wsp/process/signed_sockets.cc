@@ -11,8 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
-#include <optional>
-#include <utility>
+#include <memory>
 
 #include "wsp/process/sock_diag.h"
 
@@ -26,6 +25,8 @@ constexpr std::size_t kInformationBytes = 128;
 // Which of those that share an address is named depends on who would connect: the sockets of a
 // group of a thousand have been named by then, each of them.
 constexpr std::uint16_t kQuestionsMax = 16384;
+constexpr std::uint32_t kListening = 10;  // TCP_LISTEN, as the kernel counts
+constexpr int kAnswersMax = 256;          // about a port: of some hundred sockets each
 
 // Fails with ENOENT where there is none.
 bool has_authentication_keys(int socket) {
@@ -44,12 +45,11 @@ bool has_signature_keys(const nlmsghdr* header) {
   return false;
 }
 
-std::uint32_t interface_of(int socket) {
+// 0 where the kernel does not tell.
+int number_of_option(int socket, int option) {
   int number = 0;
   socklen_t bytes = sizeof(number);
-  return ::getsockopt(socket, SOL_SOCKET, SO_BINDTOIFINDEX, &number, &bytes) == 0
-             ? static_cast<std::uint32_t>(number)
-             : 0;
+  return ::getsockopt(socket, SOL_SOCKET, option, &number, &bytes) == 0 ? number : 0;
 }
 
 using Question = DiagQuestion<inet_diag_req_v2>;
@@ -60,7 +60,7 @@ Question question_about(int socket, const DescriptorFacts& facts) {
   question.asked.sdiag_protocol = IPPROTO_TCP;
   question.asked.idiag_ext = 1U << (INET_DIAG_INFO - 1);  // without which it tells of no keys
   inet_diag_sockid& id = question.asked.id;
-  id.idiag_if = interface_of(socket);
+  id.idiag_if = static_cast<std::uint32_t>(number_of_option(socket, SO_BINDTOIFINDEX));
   id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   if (facts.domain == AF_INET) {
     const auto* const address = reinterpret_cast<const sockaddr_in*>(&facts.address);
@@ -76,17 +76,39 @@ Question question_about(int socket, const DescriptorFacts& facts) {
   return question;
 }
 
-// The inode of the one that is named, and whether it has keys.
-std::optional<std::pair<std::uint32_t, bool>> ask(int netlink, const Question& question) {
-  alignas(nlmsghdr) static thread_local std::array<char, kAnswerBytes> answer;
-  if (::send(netlink, &question, sizeof(question), 0) != sizeof(question)) return std::nullopt;
-  const ssize_t length = ::recv(netlink, answer.data(), answer.size(), 0);
-  const auto* const header = reinterpret_cast<const nlmsghdr*>(answer.data());
-  if (length < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(inet_diag_msg))) ||
-      header->nlmsg_type != SOCK_DIAG_BY_FAMILY)
-    return std::nullopt;
-  const auto* const message = static_cast<const inet_diag_msg*>(NLMSG_DATA(header));
-  return std::pair(message->idiag_inode, has_signature_keys(header));
+// False at the end, or where the kernel does not tell.
+bool note_answer(int netlink, SignedSockets::Known& known) {
+  const auto answer = std::make_unique_for_overwrite<char[]>(kAnswerBytes);
+  const ssize_t length = ::recv(netlink, answer.get(), kAnswerBytes, 0);
+  if (length <= 0) return false;
+  auto left = static_cast<unsigned>(length);
+  const auto* header = reinterpret_cast<const nlmsghdr*>(answer.get());
+  for (; NLMSG_OK(header, left); header = NLMSG_NEXT(header, left)) {
+    if (header->nlmsg_type != SOCK_DIAG_BY_FAMILY) return false;
+    const auto* const message = static_cast<const inet_diag_msg*>(NLMSG_DATA(header));
+    known.emplace(message->idiag_inode, has_signature_keys(header));
+  }
+  return true;
+}
+
+bool send_to(int netlink, const Question& question) {
+  return ::send(netlink, &question, sizeof(question), 0) == sizeof(question);
+}
+
+Descriptor open_netlink() {
+  return Descriptor(
+      ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
+}
+
+// Who listens at the port of that question.
+void note_all_at_port(Question question, SignedSockets::Known& known) {
+  question.header.nlmsg_flags |= NLM_F_DUMP;
+  question.asked.idiag_states = 1U << kListening;
+  question.asked.id.idiag_dport = 0;
+  const Descriptor netlink = open_netlink();  // its own, for the end may not be read
+  if (!send_to(netlink.get(), question)) return;
+  for (int count = 0; count < kAnswersMax && note_answer(netlink.get(), known); ++count) {
+  }
 }
 
 }  // namespace
@@ -98,18 +120,22 @@ SocketKeys SignedSockets::judge(int socket, const DescriptorFacts& facts) {
   return find(socket, facts);
 }
 
+bool SignedSockets::ask(int socket, const DescriptorFacts& facts, std::uint32_t inode) {
+  if (!netlink_.valid()) netlink_ = open_netlink();
+  Question question = question_about(socket, facts);
+  // Without the option the kernel names the same one always.
+  const int most = number_of_option(socket, SO_REUSEPORT) != 0 ? kQuestionsMax : 1;
+  for (int port = 1; port <= most && !known_.contains(inode); ++port) {
+    question.asked.id.idiag_dport = htons(static_cast<std::uint16_t>(port));
+    if (!send_to(netlink_.get(), question) || !note_answer(netlink_.get(), known_)) return false;
+  }
+  if (!known_.contains(inode)) note_all_at_port(question, known_);
+  return true;
+}
+
 SocketKeys SignedSockets::find(int socket, const DescriptorFacts& facts) {
   const auto inode = static_cast<std::uint32_t>(facts.inode);
-  if (!netlink_.valid())
-    netlink_ = Descriptor(
-        ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
-  Question question = question_about(socket, facts);
-  for (std::uint16_t port = 1; port <= kQuestionsMax && !known_.contains(inode); ++port) {
-    question.asked.id.idiag_dport = htons(port);
-    const auto named = ask(netlink_.get(), question);
-    if (!named) return SocketKeys::none;
-    known_.emplace(*named);
-  }
+  if (!ask(socket, facts, inode)) return SocketKeys::none;
   const auto found = known_.find(inode);
   if (found == known_.end()) return SocketKeys::not_known;
   return found->second ? SocketKeys::some : SocketKeys::none;

@@ -9,21 +9,25 @@
 
 namespace pawl::wsp {
 
-// not_known: the kernel names others that share its address, and not this one.
+// not_known: more share its port than a save asks about.
 enum class SocketKeys { none, some, not_known };
 
 // Of keys of TCP_MD5SIG only sock_diag(7) tells: with CAP_NET_ADMIN, and of sockets that listen.
-// It is asked about one address, however many sockets the machine has.
+// It is asked about one address, however many sockets the machine has; about all of a port where it
+// does not name each that shares the address so (their options were taken away since).
 class SignedSockets {
  public:
+  using Known = std::map<std::uint32_t, bool>;  // by inode, whether it has keys
+
   // None, too, where the kernel does not tell.
   SocketKeys judge(int socket, const DescriptorFacts& facts);
 
  private:
   SocketKeys find(int socket, const DescriptorFacts& facts);
+  bool ask(int socket, const DescriptorFacts& facts, std::uint32_t inode);
 
   Descriptor netlink_;
-  std::map<std::uint32_t, bool> known_;  // by inode, whether it has keys
+  Known known_;
 };
 
 }  // namespace pawl::wsp

@@ -12,11 +12,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <new>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,9 +23,11 @@
 #include "wsp/process/bounded_child.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/internet_socket.h"
+#include "wsp/process/mount.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
+#include "wsp/process/try_in_child.h"
 #include "wsp/process/unix_diag.h"
 
 namespace pawl::wsp {
@@ -37,7 +37,6 @@ namespace {
 constexpr const char* kNotHad = "its address cannot be had with the program's rights";
 constexpr const char* kNotRemoved = "cannot remove the name that it left behind";
 constexpr int kNameOnly = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-constexpr unsigned kKernelMinorBits = 20;  // of a device, as the kernel counts
 
 // Empty where it has none, or an abstract one.
 std::string name_of(const DescriptorFacts& facts) {
@@ -46,23 +45,8 @@ std::string name_of(const DescriptorFacts& facts) {
   return {local->sun_path, ::strnlen(local->sun_path, facts.address_bytes - sizeof(sa_family_t))};
 }
 
-std::uint64_t mount_of(int file) {
+std::uint64_t number_of_mount(int file) {
   return number_of(field_of(read_proc(::getpid(), fmt::format("fdinfo/{}", file)), "mnt_id"));
-}
-
-// Of the file system that an open file lies in, as the kernel counts them: stat(2) answers others
-// where a file system has several (btrfs).
-std::uint32_t file_system_of(int file) {
-  const std::uint64_t mount = mount_of(file);
-  std::istringstream lines(read_proc(::getpid(), "mountinfo"));
-  for (std::string line; std::getline(lines, line);) {
-    unsigned long long id = 0;
-    unsigned major = 0;
-    unsigned minor = 0;
-    if (std::sscanf(line.c_str(), "%llu %*u %u:%u", &id, &major, &minor) == 3 && id == mount)
-      return major << kKernelMinorBits | minor;
-  }
-  return 0;
 }
 
 // Whether the name that was opened is the one that the socket is bound to.
@@ -71,8 +55,9 @@ bool is_name_of(int name, const std::optional<unix_diag_vfs>& bound) {
   if (!bound || ::fstat(name, &facts) != 0 || !S_ISSOCK(facts.st_mode) ||
       static_cast<std::uint32_t>(facts.st_ino) != bound->udiag_vfs_ino)
     return false;
-  const std::uint32_t device = major(facts.st_dev) << kKernelMinorBits | minor(facts.st_dev);
-  return device == bound->udiag_vfs_dev || file_system_of(name) == bound->udiag_vfs_dev;
+  // Not by stat(2), which answers others where a file system has several devices (btrfs).
+  const std::optional<Mount> mount = mount_of(name);
+  return mount && mount->device == bound->udiag_vfs_dev;
 }
 
 // The parts of a name: the directory, and what lies in it.
@@ -182,6 +167,13 @@ Status check_abstract_name(const DescriptorFacts& facts) {
   return bind_abstract_name(facts, probe.get());
 }
 
+Status give_mode_of_name(const DescriptorFacts& facts, int socket, const SavedProcess& program) {
+  const Result<ProgramRights> owner = ProgramRights::take(program, facts);
+  if (!owner.ok()) return owner.status();
+  if (::fchmod(socket, static_cast<mode_t>(facts.value) & 07777) == 0) return {};
+  return FailedCall{errno, "its mode cannot be given to it"};
+}
+
 Status give_name_owner(const DescriptorFacts& facts, int name) {
   struct stat found{};
   const SocketOwner owner = owner_of(facts);
@@ -204,7 +196,22 @@ Status check_name_owner(int directory, const DescriptorFacts& facts, const Saved
   if (::fstat(directory, &holding) == 0 && (holding.st_mode & S_ISGID) != 0 &&
       holding.st_gid == owner.group)
     name.group = program.process.group_ids[3];
-  return check_owner(name);
+  return check_gift(name);
+}
+
+// In a process of its own: who listens there is told whose the socket is that asks.
+Status check_file_name(const DescriptorFacts& facts, const SavedProcess& program) {
+  ProgramRights::take_whole_ones();
+  const Result<ProgramRights> rights = ProgramRights::take(program);
+  if (!rights.ok()) return rights.status();
+  const auto [above, last] = parts_of(name_of(facts));
+  const std::string path = above.front() == '/' ? above : program.directory + "/" + above;
+  const Descriptor directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  // The restore may get where the program was in another way: go_to_directory().
+  if (!directory.valid() && errno == EACCES && above.front() != '/') return {};
+  if (!directory.valid()) return FailedCall{errno, kNotHad};
+  PAWL_TRY(can_be_made(directory.get(), last, facts, program).status());
+  return check_name_owner(directory.get(), facts, program);
 }
 
 // From the program's directory.
@@ -266,7 +273,7 @@ Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program
   const Descriptor current(
       ::open(fmt::format("/proc/{}/cwd", leader).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const Result<Descriptor> known = open_known(current.get(), name);
-  if (known.ok() && answers_by_itself(mounts.type_of(mount_of(known.value().get()))))
+  if (known.ok() && answers_by_itself(mounts.type_of(number_of_mount(known.value().get()))))
     return note_name(leader, current.get(), known.value(), socket, program, into);
   const SharedBytes told(sizeof(DescriptorFacts));
   if (told.data() == nullptr) return Status::no_memory("no memory to look at a socket's name");
@@ -284,25 +291,14 @@ Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program
 }
 
 Status check_socket_name(const DescriptorFacts& facts, const SavedProcess& program) {
-  const std::string name = name_of(facts);
-  if (name.empty()) return check_abstract_name(facts);
-  const Result<ProgramRights> rights = ProgramRights::take(program);
-  if (!rights.ok()) return rights.status();
-  const auto [above, last] = parts_of(name);
-  const std::string path = above.front() == '/' ? above : program.directory + "/" + above;
-  const Descriptor directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  // The restore may get where the program was in another way: go_to_directory().
-  if (!directory.valid() && errno == EACCES && above.front() != '/') return {};
-  if (!directory.valid()) return FailedCall{errno, kNotHad};
-  PAWL_TRY(can_be_made(directory.get(), last, facts, program).status());
-  return check_name_owner(directory.get(), facts, program);
+  if (name_of(facts).empty()) return check_abstract_name(facts);
+  return try_in_child([&] { return check_file_name(facts, program); });
 }
 
 Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedProcess& program) {
   const std::string name = name_of(facts);
-  // The mode is there with the name: nobody comes in between the two.  The socket itself is ours.
-  if (!name.empty() && ::fchmod(socket, static_cast<mode_t>(facts.value) & 07777) != 0)
-    return FailedCall{errno, "its mode cannot be given to it"};
+  // The mode is there with the name: nobody comes in between the two.
+  if (!name.empty()) PAWL_TRY(give_mode_of_name(facts, socket, program));
   const Result<ProgramRights> rights = ProgramRights::take(program);
   if (!rights.ok()) return rights.status();
   if (name.empty()) return bind_abstract_name(facts, socket);

@@ -165,7 +165,11 @@ class Supervision {
     signalfd_siginfo information{};
     while (::read(heard, &information, sizeof(information)) == sizeof(information)) {
       const auto signal = static_cast<int>(information.ssi_signo);
-      if (signal == SIGTERM || signal == SIGHUP) ::kill(process_.leader(), signal);
+      const bool is_key = signal == SIGINT || signal == SIGQUIT;
+      // A terminal's keys reach a program of our session by themselves.
+      const bool is_handed_on =
+          is_key ? ::getsid(process_.leader()) != ::getsid(0) : signal != SIGCHLD;
+      if (is_handed_on) ::kill(process_.leader(), signal);
     }
     process_.take_events();
   }
@@ -179,6 +183,8 @@ class Supervision {
       answer = {{"saved", saved.ok()}};
       if (!saved.ok()) answer["reason"] = saved.text();
       if (saved.ok()) answer["took_us"] = ending_.timing.total_us();
+      // Who hears that it was saved may restore it in the same moment.
+      if (saved.ok()) process_.memory().give_up_lock();
     } else if (command->starts_with("rehearse ")) {
       answer = rehearse(std::atoi(command->c_str() + 9));
     } else {

@@ -32,8 +32,8 @@ Result<SupervisorEars> open_ears(const OwnDirectory& directory, const PowerSourc
 // From a program whose threads all stand still; returns when it has ended, or was saved and is
 // gone. A save that fails is told, and the program runs on;
 // one that would fail, or take longer than the window, is told soon after the beginning, while
-// there is power.  SIGTERM and SIGHUP are handed on to it; SIGINT and SIGQUIT reach it by itself,
-// from the terminal.
+// there is power.  SIGTERM and SIGHUP are handed on to it, SIGINT and SIGQUIT where it has another
+// session: else they reach it by themselves, from the terminal.
 Result<SupervisionEnding> supervise(Process& process, SupervisorEars& ears, double window_us,
                                     const Process::Tell& tell, const StepHook& hook);
 

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "support/zeroed_data.h"
+
 namespace pawl::test {
 namespace {
 
@@ -53,8 +55,9 @@ MemoryTrace MemoryTrace::load(const std::string& path) {
 
 void write_image(const std::string& path, const MemoryTrace& of,
                  const std::vector<std::byte>& image) {
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  bool written = file >= 0 && ftruncate(file, static_cast<off_t>(of.file_bytes)) == 0;
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  bool written =
+      file >= 0 && zero_data(file) && ftruncate(file, static_cast<off_t>(of.file_bytes)) == 0;
   const std::byte* at = image.data();
   for (const Segment& segment : of.segments) {
     written = written && pwrite(file, at, segment.bytes, static_cast<off_t>(segment.file_offset)) ==

@@ -45,7 +45,7 @@ struct MemoryTrace {
   static MemoryTrace load(const std::string& path);
 };
 
-// Makes the file anew, with such bytes in the trace's segments.  Throws std::runtime_error when it
+// Makes the file, with such bytes in the trace's segments.  Throws std::runtime_error when it
 // cannot.
 void write_image(const std::string& path, const MemoryTrace& of,
                  const std::vector<std::byte>& image);

@@ -1,0 +1,136 @@
+#include "wsp/process/shared_ports.h"
+
+#include <fmt/core.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "wsp/process/internet_address.h"
+#include "wsp/process/internet_socket.h"
+
+namespace pawl::wsp {
+
+namespace {
+
+bool has_option(const SavedDescriptor& saved, int level, int name) {
+  return std::any_of(saved.options.begin(), saved.options.end(), [&](const SocketOption& option) {
+    int value = 0;
+    std::memcpy(&value, option.value, sizeof(value));
+    return option.level == level && option.name == name && value != 0;
+  });
+}
+
+bool may_reuse(const SavedDescriptor* saved) {
+  return has_option(*saved, SOL_SOCKET, SO_REUSEADDR);
+}
+
+bool shares_port(const SavedDescriptor* saved) {
+  return has_option(*saved, SOL_SOCKET, SO_REUSEPORT);
+}
+
+bool has_version_6_only(const SavedDescriptor& saved) {
+  return saved.facts.domain == AF_INET6 && has_option(saved, IPPROTO_IPV6, IPV6_V6ONLY);
+}
+
+bool have_address_in_common(const SavedDescriptor& one, const SavedDescriptor& other) {
+  if (one.facts.domain != other.facts.domain &&
+      (has_version_6_only(one) || has_version_6_only(other)))
+    return false;
+  const sockaddr_storage& its = one.facts.address;
+  const sockaddr_storage& others = other.facts.address;
+  return is_any(its) || is_any(others) ||
+         is_same_host(reinterpret_cast<const sockaddr&>(its),
+                      reinterpret_cast<const sockaddr&>(others));
+}
+
+// Of ping's the kernel asks for SO_REUSEADDR alone; a port is shared with one's own user.
+bool can_be_bound_beside(const SavedDescriptor& one, const SavedDescriptor& other) {
+  const bool is_stream = one.facts.type == SOCK_STREAM;
+  if (!is_stream && may_reuse(&one) && may_reuse(&other)) return true;
+  const bool is_pings = !is_stream && one.facts.protocol != IPPROTO_UDP;
+  return !is_pings && (one.facts.user == other.facts.user || !have_address_in_common(one, other));
+}
+
+}  // namespace
+
+SharedPorts::SharedPorts(const SavedProcess& saved) : program_(saved) {
+  for (const SavedDescriptor& descriptor : saved.descriptors) {
+    if (is_with_port(descriptor)) shared_[port_of(descriptor.facts)].push_back(&descriptor);
+  }
+  std::erase_if(shared_, [](const auto& one) { return shares_by_options(one.second); });
+}
+
+bool SharedPorts::is_with_port(const SavedDescriptor& saved) {
+  const DescriptorFacts& facts = saved.facts;
+  const auto kind = static_cast<DescriptorKind>(facts.kind);
+  // A stream that does not listen shares its address with any other of the program's.
+  const bool is_bound = kind == DescriptorKind::listening ||
+                        (kind == DescriptorKind::bound && facts.type == SOCK_DGRAM);
+  return is_bound && facts.same_as < 0 && (facts.domain == AF_INET || facts.domain == AF_INET6) &&
+         port_in(facts.address) != 0;
+}
+
+SharedPorts::Port SharedPorts::port_of(const DescriptorFacts& facts) {
+  const int protocol = facts.type == SOCK_STREAM       ? IPPROTO_TCP
+                       : facts.protocol == IPPROTO_UDP ? IPPROTO_UDP
+                                                       : IPPROTO_ICMP;
+  return {protocol, port_in(facts.address)};
+}
+
+// As they are by now.
+bool SharedPorts::shares_by_options(const std::vector<const SavedDescriptor*>& sockets) {
+  return sockets.size() < 2 || std::all_of(sockets.begin(), sockets.end(), shares_port) ||
+         (sockets.front()->facts.type == SOCK_DGRAM &&
+          std::all_of(sockets.begin(), sockets.end(), may_reuse));
+}
+
+Status SharedPorts::check() const {
+  for (const auto& [port, sockets] : shared_) {
+    for (auto one = sockets.begin(); one != sockets.end(); ++one) {
+      const auto other = std::find_if(sockets.begin(), one, [&](const SavedDescriptor* before) {
+        return !can_be_bound_beside(*before, **one);
+      });
+      if (other == one) continue;
+      return Status::failure(
+          ENOTSUP,
+          fmt::format("descriptors {} and {} cannot be kept: they share port {}, which the "
+                      "options that they have by now do not let them, so that they could "
+                      "not be bound again; let the program keep SO_REUSEADDR switched on",
+                      (*other)->facts.number, (*one)->facts.number, port.second));
+    }
+  }
+  return {};
+}
+
+Result<Descriptor> SharedPorts::make(const SavedDescriptor& saved) {
+  const Port port = port_of(saved.facts);
+  if (!is_with_port(saved) || !shared_.contains(port))
+    return make_internet_socket(saved, program_, false);
+  // The first one finds out whether others have the port.
+  const bool is_first = begun_.insert(port).second;
+  Result<Descriptor> made = make_internet_socket(saved, program_, !is_first);
+  const int on = 1;
+  if (made.ok()) ::setsockopt(made.value().get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+  return made;
+}
+
+Status SharedPorts::try_all() {
+  std::vector<Descriptor> held;
+  for (const auto& [port, sockets] : shared_) {
+    for (const SavedDescriptor* const one : sockets) {
+      Result<Descriptor> made = make(*one);
+      // More than this command may have open: it does not go further.
+      if (made.status().error_number() == EMFILE) return {};
+      if (!made.ok())
+        return made.status().with_text(fmt::format("descriptor {} cannot be opened again: {}",
+                                                   one->facts.number, made.status().text()));
+      held.push_back(std::move(made.value()));
+    }
+  }
+  return {};
+}
+
+}  // namespace pawl::wsp

@@ -1,0 +1,43 @@
+// Sockets of a program that have one port, and that the options which they have by now would keep
+// from each other: it bound them with SO_REUSEADDR or SO_REUSEPORT, and took that away, as ntpd
+// does.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "medium/descriptor.h"
+#include "medium/status.h"
+#include "wsp/process/records.h"
+
+namespace pawl::wsp {
+
+class SharedPorts {
+ public:
+  // Of a program that lives longer.
+  explicit SharedPorts(const SavedProcess& saved);
+
+  // ENOTSUP: it names two that no restore could bind beside each other.
+  Status check() const;
+  // make_internet_socket(), of each of the program's in turn, which stay open.  Those of a port
+  // share it (SO_REUSEPORT) until all of them listen, and their options are given once more.
+  Result<Descriptor> make(const SavedDescriptor& saved);
+  // Binds all that share a port, as a restore will; none of them listens.
+  Status try_all();
+
+ private:
+  using Port = std::pair<int, std::uint16_t>;  // behind its protocol
+
+  static bool is_with_port(const SavedDescriptor& saved);
+  static Port port_of(const DescriptorFacts& facts);
+  static bool shares_by_options(const std::vector<const SavedDescriptor*>& sockets);
+
+  const SavedProcess& program_;
+  std::map<Port, std::vector<const SavedDescriptor*>> shared_;
+  std::set<Port> begun_;
+};
+
+}  // namespace pawl::wsp
