@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "medium/descriptor.h"
+#include "wsp/process/annex.h"
 #include "wsp/process/rebuild_descriptors.h"
 
 namespace pawl::wsp {
@@ -56,10 +57,10 @@ std::string read_answer(int pipe, Clock::time_point until) {
 }
 
 // Until it is waited for, the number is its own.
-void end(pid_t child) {
+void end(pid_t child, Clock::time_point until) {
   constexpr timespec kPause{0, 200'000};
   ::kill(child, SIGKILL);
-  const auto until = Clock::now() + kEndTimeMax;
+  until = std::max(until, Clock::now() + kEndTimeMax);
   while (::waitpid(child, nullptr, WNOHANG) == 0 && Clock::now() < until)
     ::nanosleep(&kPause, nullptr);
 }
@@ -78,17 +79,25 @@ Status try_in_child(std::chrono::milliseconds longest, const std::function<Statu
   if (child == 0) tell_of(writing.get(), work, std::move(kept));
   writing.reset(-1);
   const std::string said = read_answer(reading.get(), until);
-  end(child);
+  const bool is_late = Clock::now() >= until;
+  end(child, until);
   int error_number = 0;
   if (said.size() < sizeof(error_number)) {
-    return Clock::now() >= until ? Status::failure(ETIMEDOUT, "it takes too long")
-                                 : Status::failure(ECANCELED,
-                                                   "the process that tried that was "
-                                                   "killed");
+    return is_late ? Status::failure(ETIMEDOUT, "it takes too long")
+                   : Status::failure(ECANCELED, "the process that tried that was killed");
   }
   std::memcpy(&error_number, said.data(), sizeof(error_number));
   if (error_number == 0) return {};
   return Status::failure(error_number, said.substr(sizeof(error_number)));
+}
+
+Status try_restoring(const std::function<Status()>& work) {
+  Status tried = try_in_child(std::chrono::seconds(kCallsSecondsMax), work);
+  const int error_number = tried.error_number();
+  if (error_number != ETIMEDOUT && error_number != ECANCELED) return tried;
+  return Status::failure(ECANCELED,
+                         "the process that tried what a restore does was stopped, or waits for a "
+                         "file server that does not answer");
 }
 
 SharedBytes::SharedBytes(std::size_t count) : count_(count) {

@@ -1,5 +1,6 @@
 // What may be held up by others (a file server that does not answer, whoever may stop a process of
-// the program's user) is done in a child, which is waited for no longer than that.
+// the program's user), or what changes a process for good, is done in a child, which is waited for
+// no longer than that.
 #pragma once
 
 #include <chrono>
@@ -19,6 +20,10 @@ constexpr std::chrono::milliseconds kServerTimeMax{20};
 // ECANCELED: others killed it.
 Status try_in_child(std::chrono::milliseconds longest, const std::function<Status()>& work,
                     std::vector<int> kept = {});
+
+// What a restore would do to its new process, or with the rights of another.  ECANCELED, too: it
+// took too long.
+Status try_restoring(const std::function<Status()>& work);
 
 // Zeros that such a child writes for us.
 class SharedBytes {

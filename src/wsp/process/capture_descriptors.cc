@@ -32,7 +32,6 @@
 #include "wsp/process/file_proof.h"
 #include "wsp/process/interface_name.h"
 #include "wsp/process/mount.h"
-#include "wsp/process/mounts.h"
 #include "wsp/process/multicast.h"
 #include "wsp/process/network.h"
 #include "wsp/process/object_owner.h"
@@ -50,7 +49,6 @@ namespace {
 
 constexpr int kTcpClosed = 7;  // TCP_CLOSE, as the kernel counts
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
-constexpr const char* kMount = "mnt_id";         // of a file, as /proc/PID/fdinfo has it
 constexpr std::uint64_t kOwnTerminal = 5U << 8;  // /dev/tty, as makedev(3) has 5 and 0
 
 Status cannot_keep(int number, const std::string& what) {
@@ -151,11 +149,10 @@ int read_backlog(int socket, const DescriptorFacts& facts) {
 
 // What is read once for all descriptors.
 struct Readers {
-  explicit Readers(pid_t leader) : table(leader) {}
+  explicit Readers(pid_t leader) : mounts(leader) {}
   SocketOptionReader options;
   SignedSockets signed_sockets;
-  Mounts mounts;
-  MountTable table;
+  MountTable mounts;
   bool has_waited = false;  // for a file server, in vain
 };
 
@@ -218,10 +215,10 @@ Status capture_socket(pid_t process, int socket, Readers& readers, SavedDescript
     case SocketKeys::some:
       return cannot_keep(facts.number, "a socket with keys (TCP_MD5SIG, TCP_AO_ADD_KEY)");
     case SocketKeys::not_known:
-      return cannot_keep(facts.number,
-                         "a socket that may have keys (TCP_MD5SIG): of those that share its "
-                         "address (SO_REUSEPORT) the kernel does not name it "
-                         "(SO_INCOMING_CPU chooses another)");
+      return cannot_keep(
+          facts.number,
+          "a socket that may have keys (TCP_MD5SIG): more sockets listen at its port than "
+          "a save asks about");
   }
   return check_socket(process, socket, facts);
 }
@@ -287,7 +284,7 @@ struct Looked {
   FileProof proof;
   std::string name;  // of a socket none
   std::string information;
-  std::string file_system;  // its type, of a file without a time of birth
+  std::optional<Mount> mount;  // none, too, in another namespace
 };
 
 Status capture_counter(int handle, std::string_view information, SavedDescriptor& saved) {
@@ -386,8 +383,8 @@ bool is_pressure_file(const std::string& name, const FileProof& proof) {
 // file that lies on this machine it is tried: one on the way to it may lie elsewhere.
 int failure_of_name(const Looked& looked, int known, Readers& readers) {
   if (known != EAGAIN || is_elsewhere(looked.name, known) || readers.has_waited) return known;
-  const std::string& type = readers.mounts.type_of(number_of(field_of(looked.information, kMount)));
-  if (!answers_by_itself(type) && type != "overlay") return known;
+  const bool is_overlay = looked.mount && looked.mount->type == "overlay";
+  if (!answers_by_itself(looked.mount) && !is_overlay) return known;
   const Status tried = try_in_child(
       kServerTimeMax, [&looked] { return find_file(looked.name, looked.proof, true).status(); });
   readers.has_waited = tried.error_number() == ETIMEDOUT;
@@ -416,11 +413,8 @@ Status capture_file(const Looked& looked, Readers& readers, SavedDescriptor& sav
                            ", open for writing: the kernel does not tell the trigger that "
                            "was written there (PSI); let the program close it");
   }
-  if (!S_ISCHR(proof.type) && !S_ISBLK(proof.type)) {
-    const auto mount = readers.table.find(number_of(field_of(looked.information, kMount)));
-    // Of one in another namespace nothing tells.
-    facts.times[1] = mount ? mount->restrictions : 0;
-  }
+  if (!S_ISCHR(proof.type) && !S_ISBLK(proof.type) && looked.mount)
+    facts.times[1] = looked.mount->restrictions;
   // Where it has no birth time, or is a device, it will have to be opened with the program's
   // rights.
   const bool takes_rights =
@@ -441,7 +435,7 @@ Status capture_file(const Looked& looked, Readers& readers, SavedDescriptor& sav
                                                  looked.name, std::strerror(error_number)));
   }
   if (!takes_rights) return {};
-  saved.is_served = proof.birth_time_ns == 0 && !answers_by_itself(looked.file_system);
+  saved.is_served = proof.birth_time_ns == 0 && !answers_by_itself(looked.mount);
   if (saved.is_served) return {};
   const auto access = static_cast<int>(facts.flags & (O_ACCMODE | O_PATH));
   const Result<Descriptor> opened = open_known_file(looked.name, proof, access, program);
@@ -481,14 +475,16 @@ std::optional<int> stream_of_ours(const Looked& looked, const DescriptorFacts& f
 }
 
 // Without asking a server, as all that a save does.
-bool look_at(const Ways& ways, const std::string& name, Mounts& mounts, Looked& into) {
+bool look_at(const Ways& ways, const std::string& name, MountTable& mounts, Looked& into) {
   FileProof& proof = into.proof;
   if (!prove_known_file(ways.files.get(), name, proof)) return false;
   into.information = read_proc_in(ways.information.get(), name);
-  if (proof.birth_time_ns != 0 || (!S_ISREG(proof.type) && !S_ISDIR(proof.type))) return true;
-  into.file_system = mounts.type_of(number_of(field_of(into.information, kMount)));
+  into.mount = mounts.find(mount_number_in(into.information));
+  const bool is_file = S_ISREG(proof.type) || S_ISDIR(proof.type);
   // As prove_file() has it.
-  if (into.file_system == "proc" || into.file_system == "sysfs") proof.inode = proof.device = 0;
+  if (is_file && proof.birth_time_ns == 0 && into.mount &&
+      (into.mount->type == "proc" || into.mount->type == "sysfs"))
+    proof.inode = proof.device = 0;
   return true;
 }
 

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,14 +25,6 @@ constexpr std::size_t kCredentialBytesMax = 256;  // of the list, besides the gr
 
 std::string limit_text(std::uint64_t value) {
   return value == RLIM_INFINITY ? "unlimited" : std::to_string(value);
-}
-
-// With the program's users, others may stop the child.
-Status try_to_give(const std::function<Status()>& give) {
-  Status tried = try_in_child(std::chrono::seconds(kCallsSecondsMax), give);
-  const int error_number = tried.error_number();
-  if (error_number != ETIMEDOUT && error_number != ECANCELED) return tried;
-  return Status::failure(ECANCELED, "the process that tried the program's rights was stopped");
 }
 
 }  // namespace
@@ -164,8 +155,8 @@ Status check_rights(const SavedProcess& saved) {
     return list.first_failure(what);
   });
   // Apart: with its limits a process may not open what it takes to read its privileges.
-  PAWL_TRY(try_to_give([&rights] { return rights.give_limits(::getpid()); }));
-  return try_to_give(
+  PAWL_TRY(try_restoring([&rights] { return rights.give_limits(::getpid()); }));
+  return try_restoring(
       [&rights, &saved] { return rights.give_privileges(saved.threads.at(0).facts); });
 }
 

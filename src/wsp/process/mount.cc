@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <sstream>
 
@@ -13,6 +15,13 @@ namespace pawl::wsp {
 namespace {
 
 constexpr unsigned kKernelMinorBits = 20;  // of a device
+
+constexpr std::array<std::string_view, 34> kOwnTypes{
+    "bcachefs", "binfmt_misc", "bpf",      "btrfs",     "cgroup",     "cgroup2",  "configfs",
+    "debugfs",  "devpts",      "devtmpfs", "efivarfs",  "erofs",      "exfat",    "ext2",
+    "ext3",     "ext4",        "f2fs",     "hugetlbfs", "iso9660",    "jfs",      "mqueue",
+    "msdos",    "proc",        "pstore",   "ramfs",     "securityfs", "squashfs", "sysfs",
+    "tmpfs",    "tracefs",     "udf",      "vfat",      "xfs",        "zfs"};
 
 std::uint32_t restrictions_in(const std::string& options) {
   std::uint32_t found = 0;
@@ -27,7 +36,7 @@ std::uint32_t restrictions_in(const std::string& options) {
   return found;
 }
 
-// The number, that of its parent, the device, its root, where it lies, its options.
+// "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [FIELD ...] - TYPE SOURCE OPTIONS"
 std::optional<Mount> parse_mount(const std::string& line) {
   std::istringstream words(line);
   std::string skipped;
@@ -38,7 +47,11 @@ std::optional<Mount> parse_mount(const std::string& line) {
   if (!(words >> skipped >> skipped >> device >> skipped >> skipped >> options) ||
       std::sscanf(device.c_str(), "%u:%u", &major, &minor) != 2)
     return std::nullopt;
-  return Mount{major << kKernelMinorBits | minor, restrictions_in(options)};
+  std::string type;
+  for (std::string field; words >> field && field != "-";) {
+  }
+  words >> type;
+  return Mount{major << kKernelMinorBits | minor, restrictions_in(options), type};
 }
 
 }  // namespace
@@ -54,9 +67,20 @@ std::optional<Mount> MountTable::find(std::uint64_t number) {
   return known->second;
 }
 
+std::uint64_t mount_number_in(std::string_view information) {
+  return number_of(field_of(information, "mnt_id"));
+}
+
+std::uint64_t mount_number_of(int file) {
+  return mount_number_in(read_proc(::getpid(), fmt::format("fdinfo/{}", file)));
+}
+
 std::optional<Mount> mount_of(int file) {
-  const std::string information = read_proc(::getpid(), fmt::format("fdinfo/{}", file));
-  return MountTable(::getpid()).find(number_of(field_of(information, "mnt_id")));
+  return MountTable(::getpid()).find(mount_number_of(file));
+}
+
+bool answers_by_itself(const std::optional<Mount>& mount) {
+  return mount && std::find(kOwnTypes.begin(), kOwnTypes.end(), mount->type) != kOwnTypes.end();
 }
 
 }  // namespace pawl::wsp

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "tracing/filter.h"
+#include "wsp/process/bounded_child.h"
 #include "wsp/process/layout.h"
 #include "wsp/process/refusals.h"
-#include "wsp/process/try_in_child.h"
 
 namespace pawl::wsp {
 
@@ -126,7 +126,7 @@ void raise_limits(const SavedProcess& saved) {
 
 Status check_means(const SavedProcess& saved) {
   PAWL_TRY(try_tracing());
-  return try_in_child([&saved] {
+  return try_restoring([&saved] {
     sigset_t all;
     ::sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, nullptr);

@@ -27,7 +27,6 @@
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
-#include "wsp/process/try_in_child.h"
 #include "wsp/process/unix_diag.h"
 
 namespace pawl::wsp {
@@ -43,10 +42,6 @@ std::string name_of(const DescriptorFacts& facts) {
   const auto* const local = reinterpret_cast<const sockaddr_un*>(&facts.address);
   if (facts.domain != AF_UNIX || facts.address_bytes <= sizeof(sa_family_t)) return {};
   return {local->sun_path, ::strnlen(local->sun_path, facts.address_bytes - sizeof(sa_family_t))};
-}
-
-std::uint64_t number_of_mount(int file) {
-  return number_of(field_of(read_proc(::getpid(), fmt::format("fdinfo/{}", file)), "mnt_id"));
 }
 
 // Whether the name that was opened is the one that the socket is bound to.
@@ -265,15 +260,15 @@ Status note_name(pid_t leader, int current, const Descriptor& found, int socket,
 
 }  // namespace
 
-Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program, Mounts& mounts,
-                           DescriptorFacts& into) {
+Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program,
+                           MountTable& mounts, DescriptorFacts& into) {
   const std::string name = name_of(into);
   if (name.empty()) return {};
   // From where the program is: with its rights alone /proc/PID/cwd may be closed to us.
   const Descriptor current(
       ::open(fmt::format("/proc/{}/cwd", leader).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const Result<Descriptor> known = open_known(current.get(), name);
-  if (known.ok() && answers_by_itself(mounts.type_of(number_of_mount(known.value().get()))))
+  if (known.ok() && answers_by_itself(mounts.find(mount_number_of(known.value().get()))))
     return note_name(leader, current.get(), known.value(), socket, program, into);
   const SharedBytes told(sizeof(DescriptorFacts));
   if (told.data() == nullptr) return Status::no_memory("no memory to look at a socket's name");
@@ -292,7 +287,7 @@ Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program
 
 Status check_socket_name(const DescriptorFacts& facts, const SavedProcess& program) {
   if (name_of(facts).empty()) return check_abstract_name(facts);
-  return try_in_child([&] { return check_file_name(facts, program); });
+  return try_restoring([&] { return check_file_name(facts, program); });
 }
 
 Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedProcess& program) {

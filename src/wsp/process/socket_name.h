@@ -5,7 +5,7 @@
 #include <sys/types.h>
 
 #include "medium/status.h"
-#include "wsp/process/mounts.h"
+#include "wsp/process/mount.h"
 #include "wsp/process/records.h"
 
 namespace pawl::wsp {
@@ -13,8 +13,8 @@ namespace pawl::wsp {
 // Notes the mode and the owner of the name that the program's socket is bound to, if it has one.
 // Fails where the name is not this socket's, or where the program could not make it again; where
 // its file system may have a server that does not answer within some milliseconds, too (ETIMEDOUT).
-Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program, Mounts& mounts,
-                           DescriptorFacts& into);
+Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program,
+                           MountTable& mounts, DescriptorFacts& into);
 
 // Whether bind_unix_socket() will find the name free, and may make it, as far as can be told
 // without changing anything: an abstract one is bound for a moment.
