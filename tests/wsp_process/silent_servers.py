@@ -113,6 +113,25 @@ def a_check_waited_for_the_server_of_a_file(pawl):
             assert kept.check().returncode == 0, kept.check()
 
 
+def remount(server, options):
+    subprocess.run(["mount", "-o", f"remount,bind,{options}", server.place], check=True)
+
+
+def a_file_of_a_server_lost_what_its_mount_restricts(pawl):
+    """Which the kernel knows by itself, also where the file's name is not at hand."""
+    with Kept(pawl) as kept, SilentServer(os.path.join(kept.top, "served"), b"x" * 8192) as server:
+        remount(server, "nosuid,noexec")
+        start(kept, server, OPENS + TICKS)
+        server.answers.clear()
+        kept.supervisor.send_signal(signal.SIGPWR)
+        is_done_in(kept, SAVE_S_MAX, "a save")
+        server.answers.set()
+        assert kept.check().returncode == 0, (kept.said(), kept.check())
+        remount(server, "suid,exec")
+        found = kept.check()
+        assert found.returncode != 0 and "fewer restrictions" in found.stdout, found
+
+
 def a_program_held_the_supervisor_up_by_a_page_that_its_server_did_not_give(pawl):
     contents = struct.pack("QQ", VECTOR_AT, VECTOR_BYTES).ljust(4096, b"\0")
     with Kept(pawl) as kept, SilentServer(os.path.join(kept.top, "served"), contents) as server:
@@ -159,6 +178,7 @@ def main():
         except OSError as reason:
             skip(f"a silent server: {reason}")
     tests = (a_save_waited_for_the_server_of_a_file, a_check_waited_for_the_server_of_a_file,
+             a_file_of_a_server_lost_what_its_mount_restricts,
              a_program_held_the_supervisor_up_by_a_page_that_its_server_did_not_give,
              a_program_held_the_supervisor_up_by_a_page_of_its_own_file)
     for test in tests:

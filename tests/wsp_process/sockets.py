@@ -947,6 +947,10 @@ def a_socket_of_a_group_lost_the_keys_that_it_was_inherited_with(pawl):
         return
     if may_mark():
         are_refused(pawl, [made[20]], "a socket with keys (TCP_MD5SIG")
+    for one in made:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 0)
+    if may_mark():  # now the kernel names one of them alone
+        are_refused(pawl, [made[20]], "a socket with keys (TCP_MD5SIG")
 
 
 def options_of_mptcp_were_lost(pawl):
