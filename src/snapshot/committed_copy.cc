@@ -349,7 +349,7 @@ Result<Copied> Source::copy_into(DescriptorFile& into, std::uint64_t copied_byte
       // A writer by another name, which was not looked for, may have stepped aside.
       const bool is_in_use = copied.status().code() == PAWL_ERROR_IN_USE;
       const bool is_doubtful = speaks_of_content(copied.status()) && ++doubts < kDoubtsMax;
-      if (!is_doubtful && !(is_in_use && attempt < kAttemptsMax)) return copied.status();
+      if (!is_doubtful && (!is_in_use || attempt >= kAttemptsMax)) return copied.status();
       pause(kPauseNs);
     } else if (copied.value().has_value()) {
       copied.value()->attempts = attempt;
