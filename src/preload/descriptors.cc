@@ -131,7 +131,8 @@ Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
       if (Status left = recover_if_left(*named); is_in_use(left)) return left;
       // Its journal must not be replayed over what the program will write.
       PAWL_TRY(recover_before_use(*named, false));
-      plan.truncates = (flags & O_ACCMODE) != O_RDONLY && matches_a_pattern(named->real_path);
+      // In a moment the name may be that of a file that another process has mapped.
+      plan.truncates = (flags & O_ACCMODE) != O_RDONLY;
     }
   }
   const auto copy = open_committed(look_up_file, flags);
@@ -176,16 +177,6 @@ int open_by(int flags, const LookUp& look_up_file, const OpenReally& open_really
     if (!status.ok()) return refuse("open", status);
   }
   return refuse("open", EBUSY, "the name leads to another file each time; try again");
-}
-
-int open_file(int directory, const char* path, int flags, mode_t mode) {
-  const bool follows = (flags & O_NOFOLLOW) == 0;
-  return open_by(
-      flags, [&] { return look_up(directory, path, follows); },
-      [&](int asked) { return real().openat(directory, path, asked, mode); },
-      [&] {
-        return refuse_parents_file("open", directory, path, follows ? 0 : AT_SYMLINK_NOFOLLOW);
-      });
 }
 
 Result<std::optional<NamedFile>> look_up_handle(int mount, file_handle* handle) {
@@ -461,6 +452,16 @@ int close_all_between(unsigned first, unsigned last, int flags) {
 }
 
 }  // namespace
+
+int open_file(int directory, const char* path, int flags, mode_t mode) {
+  const bool follows = (flags & O_NOFOLLOW) == 0;
+  return open_by(
+      flags, [&] { return look_up(directory, path, follows); },
+      [&](int asked) { return real().openat(directory, path, asked, mode); },
+      [&] {
+        return refuse_parents_file("open", directory, path, follows ? 0 : AT_SYMLINK_NOFOLLOW);
+      });
+}
 
 Status let_go(int descriptor) {
   set_stdio(descriptor, false);
