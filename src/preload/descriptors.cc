@@ -131,7 +131,8 @@ Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
       if (Status left = recover_if_left(*named); is_in_use(left)) return left;
       // Its journal must not be replayed over what the program will write.
       PAWL_TRY(recover_before_use(*named, false));
-      plan.truncates = (flags & O_ACCMODE) != O_RDONLY && matches_a_pattern(named->real_path);
+      // In a moment the name may be that of a file that another process has mapped.
+      plan.truncates = (flags & O_ACCMODE) != O_RDONLY;
     }
   }
   const auto copy = open_committed(look_up_file, flags);
@@ -176,16 +177,6 @@ int open_by(int flags, const LookUp& look_up_file, const OpenReally& open_really
     if (!status.ok()) return refuse("open", status);
   }
   return refuse("open", EBUSY, "the name leads to another file each time; try again");
-}
-
-int open_file(int directory, const char* path, int flags, mode_t mode) {
-  const bool follows = (flags & O_NOFOLLOW) == 0;
-  return open_by(
-      flags, [&] { return look_up(directory, path, follows); },
-      [&](int asked) { return real().openat(directory, path, asked, mode); },
-      [&] {
-        return refuse_parents_file("open", directory, path, follows ? 0 : AT_SYMLINK_NOFOLLOW);
-      });
 }
 
 Result<std::optional<NamedFile>> look_up_handle(int mount, file_handle* handle) {
@@ -384,12 +375,12 @@ bool may_have_locks_of_its_own(int descriptor) {
 
 // The one who held the lock before may have died with it, or be about to: the program's locks go
 // before ours do.
-void after_locking(const char* call, int descriptor) {
+void after_locking(const char* call, int descriptor, Locking how) {
   if (inside() || !in_own_process() || table::may_be_tracked(descriptor)) return;
   const int error_number = errno;
   const Inside working;
   if (struct stat status{}; real().fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode))
-    wait_for_other_writer_to_end(status);
+    wait_for_other_writer_to_end(status, how);
   if (const auto opened = after_open(descriptor, Asked::otherwise); !opened.ok())
     say(call, opened.status().text());
   errno = error_number;
@@ -409,7 +400,9 @@ int control(int descriptor, int command, void* argument) {
   const auto* const lock = static_cast<const struct flock*>(argument);
   if (lets_others_read(lock)) before_unlocking("fcntl", descriptor);
   const int outcome = real().fcntl(descriptor, command, argument);
-  if (outcome == 0 && takes_a_lock(lock)) after_locking("fcntl", descriptor);
+  const bool is_waiting = command == F_SETLKW || command == F_OFD_SETLKW;
+  if (outcome == 0 && takes_a_lock(lock))
+    after_locking("fcntl", descriptor, is_waiting ? Locking::waits : Locking::at_once);
   return outcome;
 }
 
@@ -461,6 +454,16 @@ int close_all_between(unsigned first, unsigned last, int flags) {
 }
 
 }  // namespace
+
+int open_file(int directory, const char* path, int flags, mode_t mode) {
+  const bool follows = (flags & O_NOFOLLOW) == 0;
+  return open_by(
+      flags, [&] { return look_up(directory, path, follows); },
+      [&](int asked) { return real().openat(directory, path, asked, mode); },
+      [&] {
+        return refuse_parents_file("open", directory, path, follows ? 0 : AT_SYMLINK_NOFOLLOW);
+      });
+}
 
 Status let_go(int descriptor) {
   set_stdio(descriptor, false);
@@ -642,7 +645,8 @@ PAWL_INTERPOSE int flock(int descriptor, int operation) noexcept try {
   const int kind = operation & ~LOCK_NB;
   if (kind != LOCK_EX) before_unlocking("flock", descriptor);
   const int outcome = real().flock(descriptor, operation);
-  if (outcome == 0 && kind != LOCK_UN) after_locking("flock", descriptor);
+  const auto how = (operation & LOCK_NB) != 0 ? Locking::at_once : Locking::waits;
+  if (outcome == 0 && kind != LOCK_UN) after_locking("flock", descriptor, how);
   PAWL_RETURN(outcome);
 }
 PAWL_OR_NO_MEMORY
@@ -651,7 +655,8 @@ PAWL_INTERPOSE int lockf(int descriptor, int command, off_t count) try {
   PAWL_KEEP_ERRNO();
   if (command == F_ULOCK && count == 0) before_unlocking("lockf", descriptor);
   const int outcome = real().lockf(descriptor, command, count);
-  if (outcome == 0 && (command == F_LOCK || command == F_TLOCK)) after_locking("lockf", descriptor);
+  if (outcome == 0 && (command == F_LOCK || command == F_TLOCK))
+    after_locking("lockf", descriptor, command == F_LOCK ? Locking::waits : Locking::at_once);
   PAWL_RETURN(outcome);
 }
 PAWL_OR_NO_MEMORY

@@ -601,11 +601,12 @@ void resume(const TrackedFilePointer& file, const char* call, Return how) {
   --suspended_files;
   file->is_suspended = false;
   reserve::give_back(kForOtherCalls);
-  if (file->inherited) return;  // a signal handler during exec forked
-  how(*file, call);
-  // Or closed the last descriptor.
-  if (const Status ended = at_border([&] { return end_if_unused(file); }); !ended.ok())
-    say(call, ended.text());
+  if (!file->inherited) {  // or a signal handler during exec forked
+    how(*file, call);
+    // Or closed the last descriptor.
+    if (const Status ended = at_border([&] { return end_if_unused(file); }); !ended.ok())
+      say(call, ended.text());
+  }
   if (suspended_files == 0) {
     reserve::empty();
   } else {
@@ -635,6 +636,7 @@ void let_go_of(SetAside& aside, const char* call) {
     lose(
         file, call,
         Status::failure(EIO, "another process has just given it another name, which is not known"));
+    file.is_removed = true;
   }
   aside.lock.unlock();
 }
@@ -653,7 +655,7 @@ bool end_all(const char* call) {
     if (file == nullptr) break;
     const Held held = hold_file(file);
     if (!held || file->inherited) continue;
-    has_all = has_all && !file->is_lost;
+    has_all = has_all && (!file->is_lost || file->is_removed);
     if (file->mapping == nullptr || file->is_closed) continue;
     const Status ended = at_border([&] { return end_for_good(*file, has_all); });
     if (!ended.ok()) say(call, ended.text());

@@ -47,7 +47,8 @@ Status recover_before_use(const NamedFile& file, bool is_only_read);
 // then its journal.
 bool concerns_us(const NamedFile& file);
 
-// unlink(2) as the program calls it.  The caller is not inside().
+// openat(2) and unlink(2) as the program calls them.  The caller is not inside().
+int open_file(int directory, const char* path, int flags, mode_t mode);
 int unlink_file(const char* path);
 
 }  // namespace pawl::preload

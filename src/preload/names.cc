@@ -68,11 +68,10 @@ bool is_tracked(const NamedFile& named) {
   return table::of_inode(named.status.st_dev, named.status.st_ino) != nullptr;
 }
 
-// While it is held no other thread takes the file up: its journal would stand under the name that
-// it had.  The caller holds no file.
-std::unique_lock<std::mutex> keep_from_starting(const NamedFile& named) {
-  const bool may_start = S_ISREG(named.status.st_mode) && matches_a_pattern(named.real_path);
-  return may_start ? std::unique_lock(start_lock()) : std::unique_lock<std::mutex>();
+// Then the start lock is held while the file changes its name: no other thread takes it up, whose
+// journal would stand under the name that it had.  Who holds a file does not wait for that lock.
+bool may_start(const NamedFile& named) {
+  return S_ISREG(named.status.st_mode) && matches_a_pattern(named.real_path);
 }
 
 // Then: another thread had taken it up just before, and it is to be suspended or set aside.
@@ -132,7 +131,7 @@ std::optional<int> try_to_remove(const char* call, int directory, const char* pa
     return -1;
   }
   std::unique_lock<std::mutex> none_starts;
-  if (named && !aside.value()) none_starts = keep_from_starting(*named);
+  if (named && !aside.value() && may_start(*named)) none_starts = std::unique_lock(start_lock());
   if (none_starts && has_started(*named)) return std::nullopt;
   const int outcome = real().unlinkat(directory, path, flags);
   settle(aside.value(), outcome == 0, call);
@@ -220,6 +219,9 @@ std::optional<int> try_to_rename(const Renaming& renaming) {
   if (same) return pass_on();
   const bool exchange = (renaming.flags & RENAME_EXCHANGE) != 0;
   const bool replaces = target && !exchange && (renaming.flags & RENAME_NOREPLACE) == 0;
+  const bool must_be_first = !target && flags == 0 && lands_on_a_pattern(renaming);
+  const bool source_may_start = may_start(*source);
+  const bool target_may_start = (replaces || exchange) && target && may_start(*target);
 
   // Taken up again under their new names.  With an exchange both move at once, and the name of one
   // may begin with that of the other.
@@ -244,20 +246,23 @@ std::optional<int> try_to_rename(const Renaming& renaming) {
     return before.status();
   });
   if (!prepared.ok()) return undo(prepared);
+  const bool source_is_free = source_may_start && from_source.files.empty();
+  const bool target_is_free = target_may_start && from_target.files.empty() && !replaced;
   std::unique_lock<std::mutex> none_starts;
-  if (!replaced) {
-    none_starts = keep_from_starting(*source);
-    const bool has_source_started = from_source.files.empty() && has_started(*source);
-    const bool has_target_started =
-        target && (replaces || exchange) && from_target.files.empty() && has_started(*target);
-    if (none_starts && (has_source_started || has_target_started)) {
-      none_starts.unlock();
+  if (source_is_free || target_is_free) {
+    none_starts = replaced ? std::unique_lock(start_lock(), std::try_to_lock)
+                           : std::unique_lock(start_lock());
+    const bool is_taken = !none_starts;
+    if (is_taken || (source_is_free && has_started(*source)) ||
+        (target_is_free && has_started(*target))) {
+      if (none_starts) none_starts.unlock();
+      settle(replaced, false, "rename");
       go_on();
+      if (is_taken) none_starts.lock();  // waits for the thread that is starting a file
       return std::nullopt;
     }
   }
 
-  const bool must_be_first = !target && flags == 0 && lands_on_a_pattern(renaming);
   if (must_be_first) flags = RENAME_NOREPLACE;
   int outcome = pass_on();
   if (must_be_first && outcome != 0 && errno == EINVAL) {  // not on this file system
@@ -319,7 +324,9 @@ PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int remove(const char* path) noexcept try {
   PAWL_PASS(real().remove(path));
   struct stat status{};
-  if (real().lstat(path, &status) != 0 || S_ISDIR(status.st_mode)) PAWL_RETURN(real().remove(path));
+  const bool is_there = real().lstat(path, &status) == 0;
+  if (!is_there && errno == ENOENT) PAWL_RETURN(-1);  // as try_to_remove()
+  if (!is_there || S_ISDIR(status.st_mode)) PAWL_RETURN(real().remove(path));
   PAWL_RETURN(remove_name("remove", AT_FDCWD, path, 0));
 }
 PAWL_OR_NO_MEMORY

@@ -30,6 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 // A process that was killed gives up the program's locks first, and then ours.
 constexpr std::chrono::milliseconds kWriterEndsMax{500};
+constexpr std::chrono::milliseconds kWriterEndsAtOnceMax{20};
 constexpr std::chrono::milliseconds kWriterLookPauseMax{20};
 constexpr std::chrono::seconds kPauseAfterVainWait{10};
 
@@ -71,7 +72,9 @@ bool has_certainly_no_writer(const struct stat& status) {
   return noticed.ok() && !noticed.value();
 }
 
-std::atomic<Clock::rep> waits_again{0};  // a moment of the clock
+// Moments of the clock.
+std::atomic<Clock::rep> waits_again{0};
+std::atomic<Clock::rep> waits_again_at_once{0};
 
 std::string name_of(int descriptor) {
   const auto path = path_of_descriptor(descriptor);
@@ -116,15 +119,17 @@ Status is_written_by_other(const std::string& name) {
                                     "the file");
 }
 
-void wait_for_other_writer_to_end(const struct stat& status) {
+void wait_for_other_writer_to_end(const struct stat& status, Locking how) {
+  const auto longest = how == Locking::waits ? kWriterEndsMax : kWriterEndsAtOnceMax;
+  auto& again = how == Locking::waits ? waits_again : waits_again_at_once;
   const auto begin = Clock::now();
-  if (begin < Clock::time_point(Clock::duration(waits_again.load()))) return;
+  if (begin < Clock::time_point(Clock::duration(again.load()))) return;
   for (std::chrono::milliseconds pause{1};; pause = std::min(2 * pause, kWriterLookPauseMax)) {
     const auto written = has_other_writer(status);
     if (!written.ok() || !written.value()) return;
     const auto now = Clock::now();
-    if (now >= begin + kWriterEndsMax) {
-      waits_again.store((now + kPauseAfterVainWait).time_since_epoch().count());
+    if (now >= begin + longest) {
+      again.store((now + kPauseAfterVainWait).time_since_epoch().count());
       return;
     }
     std::this_thread::sleep_for(pause);

@@ -23,8 +23,10 @@ Result<bool> has_any_writer(const struct stat& status);
 Result<bool> has_other_writer(const struct stat& status);
 // The refusal of what would change such a file: EBUSY.
 Status is_written_by_other(const std::string& name);
-// A bounded moment, for one that may be dying; after a wait in vain not again for a while.
-void wait_for_other_writer_to_end(const struct stat& status);
+// For one that may be dying, whose lock this process just got: a bounded moment, and a short one
+// behind a call that is not to wait; after a wait in vain not again for a while.
+enum class Locking { waits, at_once };
+void wait_for_other_writer_to_end(const struct stat& status, Locking how);
 
 // Lock-free.
 bool may_have_other_writer(int descriptor);

@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 
-#include "medium/parked_descriptors.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/messages.h"
@@ -26,6 +25,7 @@ namespace {
 
 std::array<std::atomic<bool>, kDescriptorsMax> beneath_stdio;
 
+constexpr const char* kNothing = "/dev/null";
 constexpr const char* kWhy =
     " is mapped atomically in this process, and a stdio stream's writes would bypass that; use "
     "open(), read() and write()";
@@ -34,6 +34,14 @@ constexpr const char* kWhy =
 std::optional<int> flags_for_reading(const char* mode) {
   if (mode[0] != 'r' || std::strchr(mode, '+') != nullptr) return std::nullopt;
   return O_RDONLY | (std::strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0);
+}
+
+// Those where a file is to be cut that may be there already.  One with a set of characters (`ccs=`)
+// is left to the C library, as only fopen() knows it.
+std::optional<int> flags_for_cutting(const char* mode) {
+  if (mode[0] != 'w' || std::strpbrk(mode, "x,") != nullptr) return std::nullopt;
+  return (std::strchr(mode, '+') != nullptr ? O_RDWR : O_WRONLY) | O_CREAT | O_TRUNC |
+         (std::strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0);
 }
 
 // What must hold before a stream is opened on the path.
@@ -108,6 +116,29 @@ Result<int> copy_for_stream(const char* path, const char* mode) {
   return open_committed([path] { return look_up(AT_FDCWD, path, true); }, *flags);
 }
 
+// What a stream is to be of, opened already: that copy; or the file, where it is to be cut, which
+// open() does only to one that nobody else writes.  -1: nothing is, and the C library opens it.
+// Empty: the call is refused.
+std::optional<int> open_for_stream(const char* call, const char* path, const char* mode) {
+  constexpr mode_t kModeOfStreams = 0666;
+  const auto copy = copy_for_stream(path, mode);
+  if (!copy.ok()) {
+    refuse(call, copy.status());
+    return std::nullopt;
+  }
+  const auto flags = flags_for_cutting(mode);
+  if (!flags) return copy.value();
+  const int opened = open_file(AT_FDCWD, path, *flags, kModeOfStreams);
+  return opened < 0 ? std::nullopt : std::optional(opened);
+}
+
+// What that opened.
+void close_again(int descriptor) {
+  set_may_have_other_writer(descriptor, false);
+  if (const Status ended = let_go(descriptor); !ended.ok()) say("close", ended.text());
+  real().close(descriptor);
+}
+
 // Whether the name, which was looked at before the file was opened, has led to one that another
 // process has mapped.
 bool has_come_to_be_written(int descriptor, bool is_only_read) {
@@ -118,31 +149,6 @@ bool has_come_to_be_written(int descriptor, bool is_only_read) {
   if (is_only_read) return is_written_elsewhere(file.value());
   const auto written = has_other_writer(file.value().status);
   return written.ok() && written.value();
-}
-
-// A name to open in the place of `path`: where the file is to be cut, that of what is found there
-// now, which nobody else writes.
-Result<std::string> name_to_open(const char* path, const char* mode,
-                                 std::optional<parked_descriptors::OpenedFile>& held) {
-  if (mode[0] != 'w' || std::strchr(mode, 'x') != nullptr || !has_patterns())
-    return std::string(path);
-  const Inside working;
-  const auto named = look_up(AT_FDCWD, path, true);
-  // A pipe would be waited for.
-  if (!named.ok() || (named.value() && !S_ISREG(named.value()->status.st_mode)))
-    return std::string(path);
-  const auto landing =
-      named.value() ? Result<std::string>(named.value()->real_path) : path_to_be(AT_FDCWD, path);
-  if (!landing.ok() || !matches_a_pattern(landing.value())) return std::string(path);
-  constexpr mode_t kModeOfStreams = 0666;
-  held.emplace(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, kModeOfStreams);
-  if (!held->valid()) return std::string(path);
-  struct stat status{};
-  if (real().fstat(held->get(), &status) != 0) return FailedCall{errno, "cannot look at a file"};
-  const auto written = has_other_writer(status);
-  if (!written.ok()) return std::string(path);
-  if (written.value()) return is_written_by_other(landing.value());
-  return link_to_descriptor(held->get());
 }
 
 // Each time the name has come to lead to another file.
@@ -158,17 +164,14 @@ Status is_another_each_time(const char* path) {
 // The file itself may be a pipe, and be waited for: not inside.
 FILE* open_stream(const char* path, const char* mode) {
   for (int attempt = 0; attempt < kOpenAttemptsMax; ++attempt) {
-    const auto copy = copy_for_stream(path, mode);
-    if (!copy.ok()) return refused("fopen", copy.status());
-    if (copy.value() >= 0) {
-      FILE* const stream = real().fdopen(copy.value(), mode);
-      if (stream == nullptr) real().close(copy.value());
+    const auto opened = open_for_stream("fopen", path, mode);
+    if (!opened) return nullptr;
+    if (*opened >= 0) {
+      FILE* const stream = real().fdopen(*opened, mode);
+      if (stream == nullptr) close_again(*opened);
       return stream;
     }
-    std::optional<parked_descriptors::OpenedFile> held;
-    const auto name = name_to_open(path, mode, held);
-    if (!name.ok()) return refused("fopen", name.status());
-    FILE* const stream = real().fopen(name.value().c_str(), mode);
+    FILE* const stream = real().fopen(path, mode);
     const bool is_only_read = flags_for_reading(mode).has_value();
     if (stream == nullptr || !has_come_to_be_written(fileno(stream), is_only_read)) return stream;
     real().fclose(stream);
@@ -177,29 +180,34 @@ FILE* open_stream(const char* path, const char* mode) {
 }
 
 FILE* open_stream_again(const char* path, const char* mode, FILE* stream) {
-  const auto copy = copy_for_stream(path, mode);
-  std::optional<parked_descriptors::OpenedFile> held;
-  const auto name = copy.ok() ? name_to_open(path, mode, held) : Result<std::string>(copy.status());
-  if (!name.ok()) {
+  auto opened = open_for_stream("freopen", path, mode);
+  if (!opened) {
+    const int error_number = errno;
     real().fclose(stream);  // freopen() closes the old stream whatever becomes of the new one
-    return refused("freopen", name.status());
+    errno = error_number;
+    return nullptr;
   }
-  if (copy.value() < 0) {
-    FILE* const itself = real().freopen(name.value().c_str(), mode, stream);
+  // What the stream has is exchanged beneath it; a chroot may have nothing to open for that.
+  if (*opened >= 0 && flags_for_cutting(mode) && faccessat(AT_FDCWD, kNothing, W_OK, 0) != 0) {
+    close_again(*opened);
+    opened = -1;
+  }
+  if (*opened < 0) {
+    FILE* const itself = real().freopen(path, mode, stream);
     const bool is_only_read = flags_for_reading(mode).has_value();
     if (itself == nullptr || !has_come_to_be_written(fileno(itself), is_only_read)) return itself;
     real().fclose(itself);
     return refused("freopen", is_another_each_time(path));
   }
-  FILE* opened = real().freopen("/dev/null", mode, stream);
+  FILE* again = real().freopen(kNothing, mode, stream);
   const int flags = std::strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0;
-  if (opened != nullptr && real().dup3(copy.value(), fileno(opened), flags) < 0) {
-    const FailedCall failed{errno, std::string("cannot open the copy of ") + path};
-    real().fclose(opened);
-    opened = refused("freopen", failed);
+  if (again != nullptr && real().dup3(*opened, fileno(again), flags) < 0) {
+    const FailedCall failed{errno, std::string("cannot open ") + path};
+    real().fclose(again);
+    again = refused("freopen", failed);
   }
-  real().close(copy.value());
-  return opened;
+  close_again(*opened);
+  return again;
 }
 
 bool is_ours_to_judge() { return !inside() && in_own_process(); }

@@ -197,10 +197,10 @@ bool insert(const TrackedFilePointer& file) {
   const Change change;
   if (table().entries.size() >= kTrackedFilesMax) drop_left_over(table());
   if (table().entries.size() >= kTrackedFilesMax) return false;
-  file->order = ++table().last_order;
   const auto place = std::find_if(inodes.begin(), inodes.end(),
                                   [](const Inode& held) { return held.number.load() == 0; });
-  PAWL_ASSERT(place != inodes.end());
+  if (place == inodes.end()) return false;  // the parent's, in a child that begins anew
+  file->order = ++table().last_order;
   table().entries.push_back({file, {}, static_cast<std::size_t>(place - inodes.begin())});
   place->device.store(file->device);
   place->number.store(file->inode);

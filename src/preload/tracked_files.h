@@ -66,6 +66,7 @@ struct TrackedFile {
   // A call gave it up and could not take it up again: what the program holds of it is the kernel's,
   // and no commit of it may succeed, until the program has let go of all.
   std::atomic<bool> is_lost{false};
+  bool is_removed = false;  // lost with the name that the program took away: nobody misses it
   // Parts of the window that the program unmapped; they stay reserved until all of it goes.
   std::vector<AddressRange> holes;
 

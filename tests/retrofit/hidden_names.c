@@ -63,6 +63,14 @@ static void take_all_descriptors(void) {
   }
 }
 
+static int is_cut_as_a_stream(const char* path) {
+  struct stat status;
+  FILE* const stream = fopen(path, "w");
+  if (stream == NULL) return 0;
+  const int is_cut = fstat(fileno(stream), &status) == 0 && status.st_size == 0;
+  return fputs("text", stream) >= 0 && fclose(stream) == 0 && is_cut;
+}
+
 /* What is stored afterwards is committed, or the commit is refused. */
 static int store_and_commit(char* at) {
   memcpy(at, "stored", 6);
@@ -91,6 +99,19 @@ static int with_all_in_use(const char* call) {
   if (failures != 0) return 1;
   crash();
   return 1;
+}
+
+static int with_one_descriptor(void) {
+  close(make(in_directory("stream.atomic"))); /* others are asked for already */
+  take_all_descriptors();
+  close(STDIN_FILENO);
+  CHECK(is_cut_as_a_stream(in_directory("stream.atomic")));
+  return failures != 0;
+}
+
+static void a_stream_took_two_descriptors(void) {
+  CHECK(run("one") == 0);
+  unlink(in_directory("stream.atomic"));
 }
 
 static void commits_were_lost_with_all_descriptors_in_use(void) {
@@ -139,6 +160,7 @@ static int in_chroot(const char* call) {
 
 /* What a crash left, and what no commit can be made of. */
 static int begin_in_chroot(void) {
+  close(make(in_directory("stream.atomic")));
   const int entered = enter_chroot();
   if (entered != 0) return entered;
   CHECK(open("/caged.atomic", O_RDWR) == -1 && errno == ENOTSUP);
@@ -149,6 +171,8 @@ static int begin_in_chroot(void) {
   CHECK(map(fd) == MAP_FAILED && errno == ENOTSUP);
   const int nameless = memfd_create("nameless", 0);
   CHECK(ftruncate(nameless, LENGTH) == 0 && map(nameless) != MAP_FAILED);
+  CHECK(is_cut_as_a_stream("/stream.atomic") && unlink("/stream.atomic") == 0);
+  CHECK(freopen("/stream.atomic", "w", stdout) == stdout && unlink("/stream.atomic") == 0);
   const int other = make("/other");
   CHECK(other >= 0);
   CHECK(truncate("/other", 1) == 0);
@@ -221,6 +245,7 @@ static void commits_were_lost_in_a_deep_directory(void) {
 static int do_part(const char* what, const char* file) {
   directory = file;
   if (strncmp(what, "full-", 5) == 0) return with_all_in_use(what + 5);
+  if (strcmp(what, "one") == 0) return with_one_descriptor();
   if (strncmp(what, "chroot-", 7) == 0) return in_chroot(what + 7);
   if (strcmp(what, "begin_in_chroot") == 0) return begin_in_chroot();
   if (strcmp(what, "beyond") == 0) return beyond_the_longest_path();
@@ -229,6 +254,7 @@ static int do_part(const char* what, const char* file) {
 
 static void all_cases(void) {
   commits_were_lost_with_all_descriptors_in_use();
+  a_stream_took_two_descriptors();
   commits_were_lost_in_a_chroot();
   commits_were_lost_in_a_deep_directory();
 }

@@ -79,6 +79,19 @@ static void check_streams_refused(const char* path) {
   }
 }
 
+static double seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* The writer may be dying; but it is not. */
+static void check_not_waited_for(int fd) {
+  const double before = seconds();
+  CHECK(flock(fd, LOCK_SH | LOCK_NB) == 0 && flock(fd, LOCK_UN) == 0);
+  CHECK(seconds() - before < 0.25);
+}
+
 static int write_to(const char* file, int is_later) {
   const int fd = open(file, O_RDWR);
   char answer = 0;
@@ -87,6 +100,7 @@ static int write_to(const char* file, int is_later) {
     CHECK(pwrite(fd, "before", 6, 3 * PAGE) == 6); /* it is nobody's yet */
     if (write(STDOUT_FILENO, "o", 1) != 1 || read(STDIN_FILENO, &answer, 1) != 1) return 99;
   }
+  check_not_waited_for(fd);
   check_all_refused(fd);
   check_streams_refused(file);
   /* Once more when there is no other writer any more. */

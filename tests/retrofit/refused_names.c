@@ -427,21 +427,32 @@ static void a_child_that_no_handler_knew_changed_its_parents_file(void) {
  */
 
 /* The calls of a thread, which lasts from now on, wait a moment before the kernel makes them. */
-enum { SLOW_MICROSECONDS = 20000 };
+enum { SLOW_MICROSECONDS = 20000, GONE_MILLISECONDS_MAX = 5000 };
 
 static int slow_calls;
 static atomic_int link_in_between;
+static const char* until_it_is_gone;
 
 static void* let_slow_calls_go_on(void* unused) {
   for (;;) {
     struct seccomp_notif call = {0};
     if (ioctl(slow_calls, SECCOMP_IOCTL_NOTIF_RECV, &call) != 0) continue;
     usleep(SLOW_MICROSECONDS);
+    for (int i = 0; until_it_is_gone != NULL && i < GONE_MILLISECONDS_MAX; ++i)
+      if (syscall(SYS_access, until_it_is_gone, F_OK) == 0) usleep(1000);
     if (link_in_between == 1) syscall(SYS_link, "one.atomic", "linked.atomic");
     struct seccomp_notif_resp answer = {.id = call.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
     ioctl(slow_calls, SECCOMP_IOCTL_NOTIF_SEND, &answer);
   }
   return unused;
+}
+
+static void slow_down(struct sock_fprog program) {
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) exit(97);
+  slow_calls = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                            &program);
+  pthread_t thread;
+  if (slow_calls < 0 || pthread_create(&thread, NULL, let_slow_calls_go_on, NULL) != 0) exit(97);
 }
 
 static void slow_down_names(void) {
@@ -452,12 +463,18 @@ static void slow_down_names(void) {
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unlinkat, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  const struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) exit(97);
-  slow_calls = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
-                            &program);
-  pthread_t thread;
-  if (slow_calls < 0 || pthread_create(&thread, NULL, let_slow_calls_go_on, NULL) != 0) exit(97);
+  slow_down((struct sock_fprog){sizeof rules / sizeof *rules, rules});
+}
+
+static void slow_down_opens_to_write(void) {
+  struct sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_ACCMODE, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  slow_down((struct sock_fprog){sizeof rules / sizeof *rules, rules});
 }
 
 enum { HALVES = 64 };
@@ -510,7 +527,7 @@ static int remove_beside_a_thread_that_links(void) {
 }
 
 /* As by another process, in the very moment: what it linked is as the last commit left it, and no
- * commit of what has no known name succeeds. */
+ * commit of what has no known name succeeds.  Who replaced it does not miss it at the end. */
 static int replace_beside_a_process_that_links(void) {
   enum { REPLACED = 5 };
   if (chdir(directory) != 0) return 99;
@@ -523,17 +540,17 @@ static int replace_beside_a_process_that_links(void) {
     link_in_between = 0;
     CHECK(msync(one.at, LENGTH, MS_SYNC) == -1 && errno == EIO);
     CHECK(strcmp(one.at, "half") == 0);
-    end_half(one);
+    if (round < REPLACED - 1) end_half(one);
     CHECK(found("linked.atomic", 0, "whole") && found("linked.atomic", LENGTH / 2, "whole"));
     unlink("linked.atomic");
     unlink("one.atomic");
   }
-  return die();
+  return failures;
 }
 
 static void half_a_transaction_got_another_name(void) {
   CHECK(was_killed("thread-links"));
-  CHECK(was_killed("process-links"));
+  CHECK(status_of(start("process-links", directory)) == 0);
   forget_group();
 }
 
@@ -593,31 +610,83 @@ static void* map_a_moment_later(void* fd) {
   return mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, *(int*)fd, 0);
 }
 
+static int change_name_of_one(int how) {
+  if (how == 0) return rename("one.atomic", "moved.atomic");
+  if (how == 1) return unlink("one.atomic");
+  if (how == 2) return rename("new", "one.atomic");
+  return rename("one.atomic", "other.atomic");
+}
+
 static int map_while_the_name_changes(void) {
-  enum { NAME_CHANGES = 10 };
+  enum { NAME_CHANGES = 12, WAYS = 4 };
   if (chdir(directory) != 0) return 99;
   slow_down_names();
   for (int round = 0; round < NAME_CHANGES; ++round) {
     int fd = open("one.atomic", O_RDWR | O_CREAT, 0644);
     CHECK(ftruncate(fd, LENGTH) == 0);
+    close(open("new", O_RDWR | O_CREAT, 0644));
+    const struct file other = map("other.atomic");
     pthread_t thread;
     void* at = MAP_FAILED;
     CHECK(pthread_create(&thread, NULL, map_a_moment_later, &fd) == 0);
-    CHECK((round % 2 == 0 ? rename("one.atomic", "moved.atomic") : unlink("one.atomic")) == 0);
+    CHECK(change_name_of_one(round % WAYS) == 0);
     CHECK(pthread_join(thread, &at) == 0);
     CHECK(access("one.atomic.pawl", F_OK) != 0);
     if (at != MAP_FAILED) munmap(at, LENGTH);
     close(fd);
+    end_half(other);
+    unlink("one.atomic");
     unlink("moved.atomic");
   }
+  unlink("new");
   return die();
 }
 
 static void a_journal_stood_under_a_name_that_had_just_gone(void) {
   CHECK(was_killed("slowly"));
   unlink(in_directory("one.atomic"));
+  unlink(in_directory("other.atomic"));
   unlink(in_directory("one.atomic.pawl"));
   unlink(in_directory("moved.atomic"));
+  forget_group();
+}
+
+/* What has the name is looked at first; until it is open, a mapped file gets the name. */
+static int cut_slowly(int is_stream) {
+  if (chdir(directory) != 0) return 99;
+  until_it_is_gone = "one.atomic";
+  slow_down_opens_to_write();
+  if (mkdir("begun", 0700) != 0) return 97;
+  errno = 0;
+  if (is_stream) CHECK(fopen("plain", "w") == NULL && errno == EBUSY);
+  if (!is_stream) CHECK(open("plain", O_WRONLY | O_TRUNC) == -1 && errno == EBUSY);
+  return failures;
+}
+
+static int take_a_name_that_is_opened(void) {
+  static const char* const kWays[] = {"cut-open", "cut-fopen"};
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  for (int way = 0; way < 2; ++way) {
+    close(open("plain", O_WRONLY | O_CREAT, 0644));
+    const pid_t cuts = start(kWays[way], directory);
+    while (access("begun", F_OK) != 0) usleep(100);
+    usleep(SLOW_MICROSECONDS / 2);
+    CHECK(rename("one.atomic", "plain") == 0);
+    CHECK(status_of(cuts) == 0);
+    CHECK(store_and_commit(one, other, "uncut") == 0);
+    CHECK(rename("plain", "one.atomic") == 0 && rmdir("begun") == 0);
+  }
+  return die();
+}
+
+static void a_file_was_cut_that_took_a_name_as_that_was_opened(void) {
+  CHECK(was_killed("uncut"));
+  CHECK(found(in_directory("one.atomic"), 0, "uncut"));
+  CHECK(found(in_directory("other.atomic"), 0, "uncut"));
+  unlink(in_directory("one.atomic"));
+  unlink(in_directory("other.atomic"));
   forget_group();
 }
 
@@ -763,6 +832,8 @@ static int do_part(const char* what, const char* file) {
   if (strcmp(what, "moved-directory") == 0) return exec_behind_a_directory_that_moved();
   if (strcmp(what, "limit") == 0) return rename_at_the_limit();
   if (strcmp(what, "stores-lost") == 0) return end_with_a_file_that_is_lost();
+  if (strncmp(what, "cut-", 4) == 0) return cut_slowly(strcmp(what, "cut-fopen") == 0);
+  if (strcmp(what, "uncut") == 0) return take_a_name_that_is_opened();
   if (strcmp(what, "slowly") == 0) return map_while_the_name_changes();
   if (strcmp(what, "ends") == 0) return end_without_rights();
   if (strcmp(what, "child") == 0) return commit_beside_children();
@@ -782,6 +853,7 @@ static void all_cases(void) {
   a_group_was_lost_whose_directory_moved();
   a_file_was_lost_beside_a_thread_that_took_all_descriptors();
   a_journal_stood_under_a_name_that_had_just_gone();
+  a_file_was_cut_that_took_a_name_as_that_was_opened();
   a_child_that_no_handler_knew_changed_its_parents_file();
   a_file_got_a_name_that_takes_no_journal();
   a_file_that_joined_took_the_place_of_one_that_was_aside();
