@@ -12,17 +12,20 @@
  * that one's mark was taken away.
  *
  * A writer whose file is to be renamed steps aside, once: it brings all into the file, clears the mark,
- * takes its journal's name away, and comes back by either name.  Both of its notices stay.
+ * takes its journal's name away, and comes back by either name.  Both of its notices stay.  Before the mark goes it sets
+ * a sign, another attribute of the file, which says that its notice is to be asked for; it leaves that when it is back, and
+ * takes it away at its end, behind the mark.
  *
  * All others ask before they act, at any moment and by any name: who writes to the file, cuts it, replaces or
- * removes it asks whether it has a writer; who reads it and finds one makes a copy, of the file and the journal that an
+ * removes it asks whether it has a writer: it reads the mark and then the sign, and asks for the writer's notice if there is
+ * one of them; who reads it and finds one makes a copy, of the file and the journal that an
  * open mark names, or of the file alone.
  *
  * Claim: two processes never write the file at a time; who opens it finds every commit that was
  * acknowledged; and nobody is refused for want of a journal that was not hidden by a person, nor for one
- * that was not moved by a person.  Nobody else is answered that the file has no writer while it has one,
- * and a copy has every commit that was acknowledged.  (The last five only as long as no mark was taken away, but for
- * the answer.)
+ * that was not moved by a person.  Nobody else is answered that the file has no writer if it had one all the time
+ * from the first look to the last, and a copy has every commit that was acknowledged.  (The last five only as long as no
+ * mark was taken away.)
  *
  * Left out: what a lock is (one step, and its holder's death undoes it, as it does the notice); torn
  * writes of a journal, which are another proof's; copies, which are other files; groups; what a person
@@ -40,6 +43,10 @@
  *   BROKEN_EARLIER_JOURNAL_BEFORE_FLUSH: it is removed before the mark that names it is durable
  *   BROKEN_NOTICES_GIVEN_BACK: a writer that steps aside has no notice until it comes back
  *   BROKEN_NO_MARK_NO_WRITER: a file without a mark is taken for one that has no writer
+ *   BROKEN_SIGN_BEHIND_MARK: who steps aside sets the sign when the mark is gone
+ *   BROKEN_SIGN_TAKEN_BACK: who comes back takes the sign away
+ *   BROKEN_SIGN_TAKEN_LATE: a close takes the sign away when its notices are gone
+ *   BROKEN_SIGN_READ_FIRST: who asks reads the sign before the mark
  *   BROKEN_COPY_BY_NAME: who reads the file looks for its journal beside the name that he uses
  *
  * pan options: -m100000
@@ -72,6 +79,8 @@ bit complete[JOURNALS];  /* with them the file has all that was acknowledged */
 bit file_has_all;        /* of what was acknowledged, without any journal */
 bit notice[2];
 bit writer_notice[2];
+bit sign;
+bit asks;                /* one of the others has read the first, and the file has had a writer since */
 bit taken_away;          /* the mark, from a file that had a writer */
 bit stepped_aside;
 bit writes[2];
@@ -263,22 +272,32 @@ goes_on:
   od;
   STEP
     if :: records[journal] -> file_has_all = complete[journal]; records[journal] = 0 :: else fi;
-    writes[me] = 0
+    writes[me] = 0;
+    asks = 0
   DONE
 #ifdef BROKEN_JOURNAL_REMOVED_FIRST
   STEP place[journal] = UNNAMED DONE
 #endif
   STEP set_mark(none, 0, 0, 0) DONE
-  STEP flush_mark() DONE
+#ifdef BROKEN_SIGN_TAKEN_LATE
+  STEP notice[me] = 0; writer_notice[me] = 0 DONE
+#endif
+  STEP sign = 0; flush_mark() DONE
   goto died;  /* and with it the journal goes, or stays without a mark */
 
   /* step_aside(): what is in memory is only right on what the last commit left, so it is as if this
    * program wrote all the time. */
 aside:
   STEP
-    if :: records[journal] -> file_has_all = complete[journal]; records[journal] = 0 :: else fi
+    if :: records[journal] -> file_has_all = complete[journal]; records[journal] = 0 :: else fi;
+#ifndef BROKEN_SIGN_BEHIND_MARK
+    sign = 1
+#endif
   DONE
   STEP set_mark(none, 0, 0, 0) DONE
+#ifdef BROKEN_SIGN_BEHIND_MARK
+  STEP sign = 1 DONE
+#endif
   STEP flush_mark(); place[journal] = UNNAMED DONE
 #ifdef BROKEN_NOTICES_GIVEN_BACK
   STEP notice[me] = 0; writer_notice[me] = 0 DONE
@@ -309,6 +328,9 @@ aside:
   :: else
   fi;
   STEP set_mark(open, fresh, journal, name) DONE
+#ifdef BROKEN_SIGN_TAKEN_BACK
+  STEP sign = 0 DONE
+#endif
   STEP flush_mark() DONE
   goto goes_on;
 
@@ -344,7 +366,7 @@ died:
     if :: holder[2] == me && journal != 2 -> holder[2] = NOBODY :: else fi;
     notice[me] = 0;
     writer_notice[me] = 0;
-    writes[me] = 0;
+    if :: writes[me] -> writes[me] = 0; asks = 0 :: else fi;
     running--;
     journal = NO_JOURNAL; is_new = 0; recovered = 0; fresh = 0; name = 0; seen = 0;
     seen_state = none
@@ -370,7 +392,7 @@ proctype person() {
 end:
   atomic {
     if
-    :: !stepped_aside && !taken_away && (writes[0] || writes[1]) -> taken_away = 1; set_mark(none, 0, 0, 0); flush_mark()
+    :: !stepped_aside && !taken_away && (writes[0] || writes[1]) -> taken_away = 1; asks = 0; set_mark(none, 0, 0, 0); flush_mark()
     :: !stepped_aside && place[0] < NAMES && place[1] != 1 - place[0] && place[2] != 1 - place[0] ->
        place[0] = 1 - place[0]; moved[0] = 1
     :: !stepped_aside && place[1] < NAMES && place[0] != 1 - place[1] && place[2] != 1 - place[1] ->
@@ -381,10 +403,17 @@ end:
   }
 }
 
-#ifdef BROKEN_NO_MARK_NO_WRITER
-#define answer_is_none(p) (mark.state == none || !writer_notice[p])
+#ifdef BROKEN_SIGN_READ_FIRST
+#define first_says_none (!sign)
 #else
-#define answer_is_none(p) (!writer_notice[p])
+#define first_says_none (mark.state == none)
+#endif
+#ifdef BROKEN_NO_MARK_NO_WRITER
+#define second_says_none true
+#elif defined(BROKEN_SIGN_READ_FIRST)
+#define second_says_none (mark.state == none)
+#else
+#define second_says_none (!sign)
 #endif
 #ifdef BROKEN_COPY_BY_NAME
 #define copies_journal(n) (mark.state == open && place[mark.journal] == n)
@@ -393,13 +422,16 @@ end:
 #endif
 #define copy_has_all(n) (file_has_all || (copies_journal(n) && complete[mark.journal]))
 
-/* All others.  An answer, and a copy, are one step; where they are right there is nothing to see. */
+/* All others.  The look for a notice, and a copy, are one step; where they are right there is nothing to see.  Who finds
+ * no writer at the first look, or none for a moment before the second, may answer so. */
 proctype others() {
 end:
-  if
-  :: (writes[0] && answer_is_none(0)) || (writes[1] && answer_is_none(1)) -> assert(false)
+  do
+  :: atomic { !asks && !taken_away && (writes[0] || writes[1]) && first_says_none -> asks = 1 }
+  :: asks && second_says_none -> assert(false)
+  :: (writes[0] && !writer_notice[0]) || (writes[1] && !writer_notice[1]) -> assert(false)
   :: (writes[0] || writes[1]) && !taken_away && (!copy_has_all(0) || !copy_has_all(1)) -> assert(false)
-  fi
+  od
 }
 
 init {

@@ -36,6 +36,7 @@ Status Mapping::Implementation::step_aside_locked(Aside aside) {
   } catch (const std::bad_alloc&) {
     ended = back = Status::no_memory("no memory to let go of a file");
   }
+  if (ended.ok() && aside == Aside::is_ended) medium_->is_writer_no_more();
   if (ended.ok()) closed_.store(true);
   if (!back.ok()) note_final(back);
   return ended;
@@ -44,7 +45,13 @@ Status Mapping::Implementation::step_aside_locked(Aside aside) {
 // What a crash leaves from here on is a file that is whole by itself, and perhaps a journal of
 // nobody under a provisional name.
 Status Mapping::Implementation::let_go(Aside aside) {
-  medium_->stay_the_writer();
+  if (const Status stays = medium_->stay_the_writer(); !stays.ok()) {
+    // As where there is no room for the mark to go: it stays with a file that loses its name; and
+    // one that is ended hardly comes back.
+    if (!is_want_of_space(stays.error_number())) return stays;
+    if (aside == Aside::loses_name && group_ == nullptr) return {};
+    if (aside != Aside::is_ended) return stays;
+  }
   if (group_ != nullptr) {
     PAWL_TRY(leave_locked());
     // Other threads may have a file join until it comes back.

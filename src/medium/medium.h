@@ -231,8 +231,11 @@ class Medium {
   virtual Status show_journal() { return {}; }
   // For a file that is let go of and will be taken again: from now on what else shows that it has a
   // writer than the lock on the side file stays as long as the medium lives, or until another one
-  // of the same file takes it over, before that acquires its journal.
-  virtual void stay_the_writer() {}
+  // of the same file takes it over, before that acquires its journal; and clear_mark() leaves a
+  // sign that it is to be asked for.  Where that cannot be left, it fails as clear_mark() does.
+  virtual Status stay_the_writer() { return {}; }
+  // It is not taken again: the sign goes.
+  virtual void is_writer_no_more() {}
   virtual void take_over_writer(Medium& /*aside*/) {}
   // Of a damaged side file, which was acquired and has its name: gives it, or a copy of it, another
   // name beside the file.  That is the answer.

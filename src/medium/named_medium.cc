@@ -52,6 +52,21 @@ constexpr int kLockAttemptsMax = 100;
 constexpr int kClaimAttemptsMax = 100;
 constexpr useconds_t kPauseUs = 5000;
 
+// `wants_room` where there is none for it.
+Status cannot_change_attributes(const FailedCall& failed, const std::string& wants_room) {
+  if (is_want_of_space(failed.error_number)) {
+    return FailedCall{failed.error_number, wants_room + "; free some space and try again",
+                      PAWL_ERROR_NO_SPACE_FOR_MARK};
+  }
+  if (failed.error_number != EACCES && failed.error_number != EPERM) return failed;
+  return Status::failure(
+      failed.error_number, PAWL_ERROR_LEFT_BEHIND,
+      failed.text() +
+          ". It has all that was committed, but this process may not change it any more (was it "
+          "made read-only, or did this process give up its user?). Give the permission back "
+          "(chmod u+w), and then end it as its owner or root: pawl recover");
+}
+
 // Other for another list; 0 for none.
 std::uint64_t number_of(const std::vector<AccessEntry>& list) {
   std::uint64_t number = 0;
@@ -248,6 +263,15 @@ Status cannot_ask_for_writers(const std::string& path, const Status& why) {
 }
 
 }  // namespace
+
+Status set_notice_attribute(int file, const std::string& path) {
+  if (::fsetxattr(file, kNoticeAttribute, "1", 1, XATTR_CREATE) == 0 || errno == EEXIST ||
+      attributes_unsupported(errno))
+    return {};
+  return cannot_change_attributes(
+      {errno, "cannot say of " + path + " that its mark goes for a moment only"},
+      "no room to say of " + path + " that its mark goes for a moment only");
+}
 
 NamedMedium::NamedMedium(NamedFile file)
     : base_(std::move(file.descriptor), file.path),
@@ -651,7 +675,7 @@ Status NamedMedium::exclude_unmarked_writers(const Mark& ours) {
   if (!others.ok() || !others.value()) return {};
   const auto present = read_mark();
   if (present.ok() && present.value().has_value() && is_same(ours, *present.value()))
-    PAWL_TRY(clear_mark());
+    PAWL_TRY(remove_mark());
   return has_a_notice(Notice::writer);
 }
 
@@ -1107,6 +1131,22 @@ Status NamedMedium::show_journal() {
   return directory_.flush();
 }
 
+Status NamedMedium::stay_the_writer() {
+  keeps_notices_ = true;
+  PAWL_TRY(base_.check_open());
+  Status set = set_notice_attribute(base_.descriptor(), path_);
+  attributes_changed();
+  return set;
+}
+
+// Before the notices are withdrawn: the next writer may have set its own by then.
+void NamedMedium::is_writer_no_more() {
+  keeps_notices_ = false;
+  if (!base_.check_open().ok()) return;
+  [[maybe_unused]] const int ignored = ::fremovexattr(base_.descriptor(), kNoticeAttribute);
+  attributes_changed();
+}
+
 void NamedMedium::take_over_writer(Medium& aside) {
   auto* const named = dynamic_cast<NamedMedium*>(&aside);
   if (named == nullptr) return;
@@ -1183,25 +1223,21 @@ Status NamedMedium::write_mark(const Mark& mark, int flags) {
   return FailedCall{failure, "cannot mark " + path_ + " as open"};
 }
 
+// Who stays the writer is asked for by its notice as long as there is no mark.
 Status NamedMedium::clear_mark() {
+  PAWL_TRY(remove_mark());
+  if (!keeps_notices_) is_writer_no_more();
+  return {};
+}
+
+Status NamedMedium::remove_mark() {
   PAWL_TRY(base_.check_open());
   const bool is_removed = ::fremovexattr(base_.descriptor(), kMarkAttribute) == 0;
+  const int failure = errno;
   attributes_changed();
-  if (is_removed) return {};
-  if (errno == ENODATA || attributes_unsupported(errno)) return {};
-  if (is_want_of_space(errno)) {
-    return FailedCall{
-        errno, "no room even to remove the mark of " + path_ + "; free some space and try again",
-        PAWL_ERROR_NO_SPACE_FOR_MARK};
-  }
-  const FailedCall failed{errno, "cannot remove the mark of " + path_};
-  if (failed.error_number != EACCES && failed.error_number != EPERM) return failed;
-  return Status::failure(
-      failed.error_number, PAWL_ERROR_LEFT_BEHIND,
-      failed.text() +
-          ". It has all that was committed, but this process may not change it any more (was it "
-          "made read-only, or did this process give up its user?). Give the permission back "
-          "(chmod u+w), and then end it as its owner or root: pawl recover");
+  if (is_removed || failure == ENODATA || attributes_unsupported(failure)) return {};
+  return cannot_change_attributes({failure, "cannot remove the mark of " + path_},
+                                  "no room even to remove the mark of " + path_);
 }
 
 // A group has its records on a disk, so its files are opened as those are.

@@ -22,6 +22,12 @@
 namespace pawl {
 
 inline constexpr const char* kMarkAttribute = "user.pawl";
+// A file without a mark that has this one may have a writer all the same: its notices tell.  Who
+// writes with a mark sets it before the mark goes for a moment only, and leaves it when that is
+// back; who writes without one, before the first byte.  It may be left when there is no writer.
+inline constexpr const char* kNoticeAttribute = "user.pawl.notice";
+// Nothing where there are no attributes.
+Status set_notice_attribute(int file, const std::string& path);
 // In the environment, 1: a side file may lie on another file system than its file.
 inline constexpr const char* kJournalElsewhere = "PAWL_JOURNAL_ELSEWHERE";
 
@@ -84,7 +90,8 @@ class NamedMedium : public Medium {
   Status remove_journal() override;
   Status hide_journal() override;
   Status show_journal() override;
-  void stay_the_writer() override { keeps_notices_ = true; }
+  Status stay_the_writer() override;
+  void is_writer_no_more() override;
   void take_over_writer(Medium& aside) override;
   Result<std::string> keep_journal_aside(Kept kept) override;
   std::uint64_t first_held_record() const override;
@@ -156,6 +163,7 @@ class NamedMedium : public Medium {
   Status exclude_unmarked_writers(const Mark& ours);
   Result<std::optional<Mark>> read_mark() const;
   Status write_mark(const Mark& mark, int flags);
+  Status remove_mark();
   // In a forked child: gives up the inherited lock without releasing the parent's.
   void abandon();
   Status open_or_make_side_file(bool create);

@@ -154,7 +154,7 @@ Status close_group_for_exec() {
   if (!has_group()) return {};
   const std::lock_guard guard(own().lock);
   if (own().group == nullptr || own().group->files() > 0) return {};
-  own().group->medium().stay_the_writer();
+  PAWL_TRY(own().group->medium().stay_the_writer());
   own().aside = own().group;
   return close_if_unused();
 }

@@ -692,7 +692,7 @@ void go_on_all(const std::vector<TrackedFilePointer>& suspended, const char* cal
 Status recover_now(const NamedFile& file) {
   // First, by its inode: a writer that has stepped aside has neither mark nor journal.  Where that
   // cannot be told, those have to do.
-  if (const auto written = has_other_writer(file.status); written.ok() && written.value())
+  if (const auto written = has_other_writer(file); written.ok() && written.value())
     return is_written_by_other(file.real_path);
   const std::string journal = file.real_path + kJournalSuffix;
   struct stat status{};

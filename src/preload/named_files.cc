@@ -151,7 +151,7 @@ bool concerns_us(const NamedFile& file) {
   if (matches_a_pattern(file.real_path) ||
       getxattr(file.real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0)
     return true;
-  const auto written = has_any_writer(file.status);
+  const auto written = has_any_writer(file);
   return written.ok() && written.value();
 }
 

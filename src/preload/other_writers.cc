@@ -81,11 +81,48 @@ std::string name_of(int descriptor) {
   return path.ok() && !path.value().empty() ? path.value() : "the file";
 }
 
+// Without the kernel's one list of locks, which any user can make long.  The mark first: a writer
+// that has none just then had set the other attribute before, and leaves it as long as it is the
+// writer.  Were that one read first, it could be set, and the mark removed, between the two.
+template <class Has>
+bool has_neither_attribute(const Has& has) {
+  for (const char* const name : {kMarkAttribute, kNoticeAttribute}) {
+    if (has(name) || errno != ENODATA) return false;
+  }
+  return true;
+}
+
+bool has_no_sign_of_a_writer(int descriptor) {
+  return has_neither_attribute(
+      [&](const char* name) { return ::fgetxattr(descriptor, name, nullptr, 0) >= 0; });
+}
+
+// By a name that leads to the file behind both looks, too.
+bool has_no_sign_of_a_writer(const NamedFile& file) {
+  const char* const path = file.real_path.c_str();
+  if (!has_neither_attribute(
+          [&](const char* name) { return ::getxattr(path, name, nullptr, 0) >= 0; }))
+    return false;
+  struct stat present{};
+  return real().lstat(path, &present) == 0 && present.st_ino == file.status.st_ino &&
+         present.st_dev == file.status.st_dev;
+}
+
 bool has_no_mark(int descriptor) {
   return ::fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0 && errno == ENODATA;
 }
 
 }  // namespace
+
+Result<bool> has_any_writer(const NamedFile& file) {
+  if (has_no_sign_of_a_writer(file)) return false;
+  return has_any_writer(file.status);
+}
+
+Result<bool> has_other_writer(const NamedFile& file) {
+  if (has_no_sign_of_a_writer(file)) return false;
+  return has_other_writer(file.status);
+}
 
 Result<bool> has_any_writer(const struct stat& status) {
   if (has_certainly_no_writer(status)) return false;
@@ -148,7 +185,7 @@ void set_may_have_other_writer(int descriptor, bool value) {
 }
 
 Status check_no_other_writer(int descriptor) {
-  if (!may_have_other_writer(descriptor)) return {};
+  if (!may_have_other_writer(descriptor) || has_no_sign_of_a_writer(descriptor)) return {};
   struct stat status{};
   if (real().fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return {};
   if (has_certainly_no_writer(status) || !in_own_process()) return {};

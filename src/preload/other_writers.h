@@ -1,7 +1,9 @@
 // Whether a file has a writer, a process that has it mapped atomically: all who ask, ask here.  The
 // answer is that of the writer's notice, which is about the inode: a writer that has stepped aside
 // (for a new name, for an exec that may fail) has neither mark nor journal, and its notice all the
-// same, and so has one whose file goes by another name.
+// same, and so has one whose file goes by another name.  A file with neither of the attributes that
+// say that there may be one (named_medium.h) has none: then the notices, which the kernel keeps in
+// one list with the locks of all users, are not asked.
 //
 // And descriptors by which the program may write to a file that another process has mapped.  That
 // process would not see it, and its next commit would undo it: so it is refused.
@@ -14,13 +16,16 @@
 #include <string>
 
 #include "medium/status.h"
+#include "preload/named_files.h"
 
 namespace pawl::preload {
 
 // This process included.  An error where it cannot be told (writer_notice.h).
 Result<bool> has_any_writer(const struct stat& status);
+Result<bool> has_any_writer(const NamedFile& file);
 // Without this process.  By a thread that holds no lock of a file (tracked_files.h).
 Result<bool> has_other_writer(const struct stat& status);
+Result<bool> has_other_writer(const NamedFile& file);
 // The refusal of what would change such a file: EBUSY.
 Status is_written_by_other(const std::string& name);
 // For one that may be dying, whose lock this process just got: a bounded moment, and a short one

@@ -65,7 +65,7 @@ bool is_one_of_sections(const NamedFile& file) {
 
 bool is_written_elsewhere(const NamedFile& file) {
   if (!S_ISREG(file.status.st_mode) || !matches_a_pattern(file.real_path)) return false;
-  const auto written = has_other_writer(file.status);
+  const auto written = has_other_writer(file);
   if (written.ok()) return written.value() && !is_one_of_sections(file);
   const auto by_journal = has_writer(file.real_path + kJournalSuffix);
   // Where that cannot be told the copy says why.

@@ -6,6 +6,7 @@
  *   other_writers write FILE        the second process
  *   other_writers write-later FILE  the same; it opens the file before the first maps it
  *   other_writers beside FILE       one that acts on a file whose writer steps aside all the time
+ *   other_writers alone FILE        one whose files nobody has mapped
  *   other_writers HOW FILE          the same, where nobody can be asked for the first */
 #define _GNU_SOURCE
 #include <aio.h>
@@ -13,12 +14,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
@@ -27,7 +30,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <linux/filter.h>
 #include <linux/fs.h>
+#include <linux/seccomp.h>
 
 #include "checks.h"
 
@@ -466,6 +471,49 @@ static void a_child_kept_the_file_from_its_parent_behind_an_exec(void) {
 }
 
 /* Ends when it could be the writer. */
+/* From now on the process dies when it asks for a lock of another, as for the notice of a writer.
+ */
+static void die_when_asking(void) {
+  struct sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_OFD_GETLK, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+  CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+static int use_files_alone(const char* path) {
+  char plain[4096];
+  snprintf(plain, sizeof plain, "%s.plain", path);
+  die_when_asking();
+  const char* const names[] = {path, plain};
+  for (int i = 0; i < 2; ++i) {
+    const int fd = open(names[i], O_RDWR | O_CREAT | O_TRUNC, 0644);
+    CHECK(fd >= 0 && pwrite(fd, "text", 4, 0) == 4 && ftruncate(fd, 2) == 0 && close(fd) == 0);
+    CHECK(close(open(names[i], O_RDONLY)) == 0);
+    CHECK(truncate(names[i], 1) == 0);
+    CHECK(rename(names[i], names[1 - i]) == 0 && rename(names[1 - i], names[i]) == 0);
+    CHECK(unlink(names[i]) == 0);
+  }
+  return failures;
+}
+
+/* The kernel has the notices of all files, and whatever locks of other users, in one list; it was
+ * walked for each of these calls. */
+static void locks_of_strangers_slowed_the_calls_of_all(void) {
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/proc/self/exe", self, "alone", in_directory("alone.atomic"), (char*)NULL);
+    _exit(98);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 static int take(const char* path) {
   if (write(TAKER, "b", 1) != 1) return 2;
   for (;;) {
@@ -477,6 +525,7 @@ static int take(const char* path) {
 }
 
 static void all_cases(void) {
+  locks_of_strangers_slowed_the_calls_of_all();
   a_file_was_taken_while_it_was_renamed();
   a_file_was_changed_by_others_while_it_was_renamed();
   who_waited_for_the_lock_of_one_that_died_was_refused();
@@ -489,6 +538,7 @@ static void all_cases(void) {
 int main(int count, char** arguments) {
   self = arguments[0];
   if (count == 3 && strcmp(arguments[1], "take") == 0) return take(arguments[2]);
+  if (count == 3 && strcmp(arguments[1], "alone") == 0) return use_files_alone(arguments[2]);
   if (count == 3 && strcmp(arguments[1], "beside") == 0) return act_beside(arguments[2]);
   if (count == 3 && strncmp(arguments[1], "die-", 4) == 0)
     return hold_and_die(arguments[2], strcmp(arguments[1], "die-flock") == 0);

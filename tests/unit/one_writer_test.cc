@@ -364,6 +364,46 @@ TEST_F(OneWriter, WasSaidToBeNoneWhileItHadSteppedAside) {
   EXPECT_EQ(recover_file(other_).text(), "");
 }
 
+// Others asked for the notices of each file that has no mark, in a list that any user can make
+// long.
+TEST_F(OneWriter, SaysByAnAttributeThatItIsToBeAskedForWithoutAMark) {
+  const auto is_to_be_asked_for = [&] {
+    return ::getxattr(file_.c_str(), kNoticeAttribute, nullptr, 0) >= 0;
+  };
+  const auto writer = std::move(test::try_open(file_, options()).value());
+  EXPECT_FALSE(is_to_be_asked_for());
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(writer->step_aside(Mapping::Aside::is_renamed).ok());
+    EXPECT_TRUE(is_to_be_asked_for());
+    EXPECT_EQ(writer->come_back().text(), "");
+    EXPECT_TRUE(is_to_be_asked_for()) << "who had found no mark before found no attribute either";
+  }
+  EXPECT_EQ(writer->close().text(), "");
+  EXPECT_FALSE(is_to_be_asked_for());
+  const auto ended = std::move(test::try_open(file_, options()).value());
+  ASSERT_TRUE(ended->step_aside(Mapping::Aside::is_ended).ok());
+  EXPECT_FALSE(is_to_be_asked_for());
+}
+
+// A crash leaves it; then the next writer has it, and takes it away.
+TEST_F(OneWriter, FindsTheAttributeOfOneThatDied) {
+  ASSERT_EQ(::setxattr(file_.c_str(), kNoticeAttribute, "1", 1, 0), 0);
+  const auto writer = std::move(test::try_open(file_, options()).value());
+  EXPECT_GE(::getxattr(file_.c_str(), kNoticeAttribute, nullptr, 0), 0);
+  EXPECT_EQ(writer->close().text(), "");
+  EXPECT_LT(::getxattr(file_.c_str(), kNoticeAttribute, nullptr, 0), 0);
+}
+
+// The answer to an opener beside a writer whose mark is gone was as if the writer had ended.
+TEST_F(OneWriter, LeavesTheAttributeOfTheOtherThatItFinds) {
+  fs::create_hard_link(file_, other_);
+  const Holder holder(file_);
+  ASSERT_EQ(::removexattr(file_.c_str(), "user.pawl"), 0);
+  ASSERT_EQ(::setxattr(file_.c_str(), kNoticeAttribute, "1", 1, 0), 0);
+  EXPECT_EQ(open(other_).error_number(), EBUSY);
+  EXPECT_GE(::getxattr(file_.c_str(), kNoticeAttribute, nullptr, 0), 0);
+}
+
 // Where others gave up locks just then, the writer's was not found.
 TEST_F(OneWriter, WasMissedWhileOthersGaveUpLocks) {
   constexpr off_t kLocks = 400;
