@@ -47,6 +47,7 @@
 #include "wsp/process/shared_ports.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/spare_numbers.h"
+#include "wsp/process/terminal_streams.h"
 #include "wsp/process/time_space.h"
 #include "wsp/process/watched_streams.h"
 
@@ -64,12 +65,6 @@ constexpr std::uint64_t kSetWriteExecute = 65;  // PR_SET_MDWE, which Debian 12 
 constexpr std::uint64_t kUnregister = 1;        // RSEQ_FLAG_UNREGISTER
 constexpr std::size_t kErrorBytesMax = 4096;
 constexpr std::chrono::seconds kCheckedServerMax{20};  // which may have to wake up
-
-bool is_of_our_user(const ProcessFacts& facts) {
-  return ::getuid() == ::geteuid() &&
-         std::all_of(std::begin(facts.user), std::end(facts.user),
-                     [](std::uint32_t user) { return user == ::geteuid(); });
-}
 
 // As clone3(2) takes it.
 struct CloneArguments {
@@ -701,6 +696,7 @@ Result<std::unique_ptr<Process>> restore(KeptMemory& memory, Process::Tell tell,
                                          const StepHook& hook) {
   Result<SavedProcess> saved = read_restorable(memory);
   if (!saved.ok()) return saved.status();
+  if (!is_of_our_user(saved.value().process)) PAWL_TRY(give_up_reading_of_terminal());
   PAWL_TRY(make_input_watchable(saved.value()));
   return Restore(memory, std::move(saved.value()), hook).run(std::move(tell));
 }
