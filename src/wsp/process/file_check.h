@@ -11,8 +11,9 @@
 
 namespace pawl::wsp {
 
-// Opens them as a restore does, and maps those that were mapped, in a child that is left alone
-// where that takes longer (ETIMEDOUT, which names the file whose server does not answer).
+// Opens them as a restore does, and maps those that were mapped,
+// in a child that is left alone where that takes longer (ETIMEDOUT, which names the file whose
+// server does not answer).
 Status check_saved_files(const SavedProcess& saved, const KeptMemory& memory,
                          std::chrono::milliseconds longest);
 // Only the open ones that were not judged when they were captured, as a server has them.
