@@ -16,8 +16,9 @@ namespace pawl::wsp {
 // server does not answer).
 Status check_saved_files(const SavedProcess& saved, const KeptMemory& memory,
                          std::chrono::milliseconds longest);
-// Only the open ones that were not judged when they were captured, as a server has them.
-Status check_served_files(const SavedProcess& saved, std::chrono::milliseconds longest);
+// Of a program that runs, the open ones: those that were not judged when they were captured, as a
+// server has them; and the ways to those that its rights do not open any more.
+Status foresee_files(const SavedProcess& saved, std::chrono::milliseconds longest);
 
 // To be mapped as the program had it.
 Result<Descriptor> open_mapped(const std::string& name, const FileProof& had,

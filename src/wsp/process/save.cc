@@ -149,7 +149,7 @@ Status foresee_restore(const SavedProcess& saved) {
   PAWL_TRY(check_descriptor_limit(saved));
   PAWL_TRY(foresee_ended_connections(saved));
   PAWL_TRY(check_directory(saved, kTriedServerMax));
-  return check_served_files(saved, kTriedServerMax);
+  return foresee_files(saved, kTriedServerMax);
 }
 
 }  // namespace
