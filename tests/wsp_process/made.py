@@ -167,12 +167,60 @@ roots = bound()
         assert said(kept, place) == repr(([0, errno.EPERM], [0, errno.EPERM])), kept.said()
 
 
+class Sysctl:
+    """With another value meanwhile."""
+
+    def __init__(self, name, value):
+        self.path, self.value = "/proc/sys/" + name, value
+
+    def __enter__(self):
+        with open(self.path) as file:
+            self.before = file.read()
+        self._write(self.value)
+
+    def __exit__(self, *_):
+        self._write(self.before)
+
+    def _write(self, value):
+        with open(self.path, "w") as file:
+            file.write(value)
+
+
+def a_ping_socket_that_root_had_made_was_never_restored(pawl):
+    """The kernel asks for the effective group, which may make none."""
+    try:
+        with Sysctl("net/ipv4/ping_group_range", "0 0"), Kept(pawl) as kept:
+            lines = "one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP)\n"
+            place = starts(kept, lines + "os.chmod('.', 0o777)\n" + DROP, "os.fstat(one.fileno())[4:6]")
+            assert kept.fail_power() == 0 and kept.check().returncode == 0, (kept.said(), kept.check())
+            assert said(kept, place) == "(0, 0)", kept.said()
+    except OSError as error:
+        print("skipped: no sysctl can be set:", error)
+
+
+def a_file_of_sysctl_that_root_had_opened_was_saved_and_never_restored(pawl):
+    """The kernel asks for the effective user."""
+    path = "/proc/sys/net/ipv4/ip_default_ttl"
+    if not os.access(path, os.W_OK):
+        print("skipped: no sysctl can be set")
+        return
+    with Kept(pawl) as kept:
+        starts(kept, f"one = os.open('{path}', os.O_RDWR)\nos.chmod('.', 0o777)\n" + DROP)
+        for found in (kept.command("rehearse", kept.directory, "1"), kept.command("save", kept.directory)):
+            assert found.returncode != 0 and "Permission denied" in found.stderr and path in found.stderr, found
+    with Kept(pawl) as kept:
+        place = starts(kept, f"one = os.open('{path}', os.O_RDONLY)\nos.chmod('.', 0o777)\n" + DROP, "int(os.read(one, 9)) > 0")
+        assert kept.fail_power() == 0 and kept.check().returncode == 0, (kept.said(), kept.check())
+        assert said(kept, place) == "True", kept.said()
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
     for test in (what_was_opened_again_wrote_with_the_effective_user_of_root,
                  a_file_was_opened_by_a_way_that_the_user_had_laid, what_a_user_has_was_counted_as_roots, a_socket_that_listens_again_was_roots,
-                 packets_of_a_restored_socket_passed_for_roots):
+                 packets_of_a_restored_socket_passed_for_roots, a_ping_socket_that_root_had_made_was_never_restored,
+                 a_file_of_sysctl_that_root_had_opened_was_saved_and_never_restored):
         if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
             test(pawl)
 

@@ -7,6 +7,7 @@ means.py PAWL
 import os
 import subprocess
 import sys
+import time
 
 from asked import said, starts
 from kept import WAIT_S_MAX, Kept, can_trace
@@ -62,7 +63,9 @@ def a_check_said_yes_and_the_restorers_limits_were_less(pawl):
             found = with_less(kept, "check", less)
             assert found.returncode == 0, (less, found)
             kept.restore(env=dict(os.environ, MORE=f"prlimit {less}"), **SILENT)
+            time.sleep(1.5)  # behind the try of itself
             kept.wait_until_supervised()
+            assert "could not be restored" not in kept.said(), kept.said()
         assert kept.fail_power() == 0, kept.said()
         assert said(kept, place, **SILENT) == "1", kept.said()
     for lowers, less, name in HARD:

@@ -102,12 +102,32 @@ def a_check_said_yes_to_shared_ports_that_another_program_has(pawl):
         assert said(kept, place) == "True", kept.said()
 
 
+def datagrams_of_another_program_went_to_a_restored_one(pawl):
+    """Of the same user, which had bound an address of the port meanwhile; the restored one shares none of them."""
+    makes = f"all = share(ADDR, {DATAGRAMS}, '127.0.0.1', '127.0.0.2')"
+    with Kept(pawl) as kept:
+        place = starts(kept, SHARE.replace("all = {}", makes), "heard(all[1], '127.0.0.2')")
+        assert kept.fail_power() == 0, kept.said()
+        with open(os.path.join(place, "port")) as file:
+            port = int(file.read())
+        for host in ("127.0.0.1", "127.0.0.2"):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+                other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+                other.bind((host, port))
+                found = kept.check()
+                assert found.returncode == 9 and "its address cannot be had" in found.stdout, found
+                kept.restore()
+                assert kept.supervisor.wait(60) == 1, kept.said()
+        assert said(kept, place) == "True", kept.said()
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
     sockets_that_shared_a_port_were_never_restored(pawl)
     sockets_of_two_users_that_shared_a_port_were_saved(pawl)
     a_check_said_yes_to_shared_ports_that_another_program_has(pawl)
+    datagrams_of_another_program_went_to_a_restored_one(pawl)
 
 
 main()

@@ -71,6 +71,31 @@ def a_program_of_another_user_got_the_terminal_of_who_restores_it(pawl):
         assert kept.supervisor.wait(WAIT_S_MAX) == 128 + signal.SIGINT, kept.said()
 
 
+READS = """
+def streams():
+    found = [os.read(0, 99)]
+    for stream in (1, 2):
+        try: found.append(os.read(stream, 99))
+        except OSError as error: found.append(error.errno)
+    os.write(1, b"said by it")
+    return found
+{}
+"""
+
+
+def a_program_of_another_user_read_what_root_types(pawl):
+    """It is under no control of jobs, beside the shell and stopped programs."""
+    for lines, found in ((BECOMES_NOBODY, [b"", errno.EBADF, errno.EBADF]), ("pass", [b"secret\n"] * 3)):
+        with Kept(pawl) as kept, Terminal() as first, Terminal() as second:
+            def how(terminal):
+                return {"preexec_fn": terminal.begin_session, "stdin": terminal.number, "stdout": terminal.number, "stderr": terminal.number}
+            place = starts(kept, READS.format(lines), "streams()", **how(first))
+            assert kept.fail_power() == 0, first.shown()
+            os.write(second.other_side, b"secret\n" * 3)
+            assert said(kept, place, **how(second)) == repr(found), lines
+            assert "said by it" in second.shown(), lines
+
+
 def a_program_that_had_a_terminal_has_that_of_who_restores_it(pawl):
     with Kept(pawl) as kept, Terminal() as first, Terminal() as second, Terminal() as third:
         place = starts(kept, WRITES.format(""), "writes()", preexec_fn=first.begin_session, **SILENT)
@@ -101,6 +126,7 @@ def main():
     can_trace(pawl)
     a_program_without_a_terminal_got_that_of_who_restores_it(pawl)
     a_program_of_another_user_got_the_terminal_of_who_restores_it(pawl)
+    a_program_of_another_user_read_what_root_types(pawl)
     a_program_that_had_a_terminal_has_that_of_who_restores_it(pawl)
     a_program_that_had_opened_the_terminal_by_its_own_name_was_not_saved(pawl)
 

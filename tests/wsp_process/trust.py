@@ -812,6 +812,27 @@ def a_file_was_opened_in_another_boot_below_what_the_program_may_not_enter(pawl)
         assert kept.check().returncode == 0, kept.check()
 
 
+def nobody_said_before_that_a_file_would_not_be_opened_in_another_boot(pawl):
+    """As a log that root had opened in a directory of the program's user."""
+    for owner, is_told in ((NOBODY, True), (0, False)):
+        with Kept(pawl) as kept:
+            place = place_for_nobody(kept)
+            said, logs = os.path.join(place, "said"), os.path.join(kept.top, "logs")
+            os.mkdir(logs)
+            with open(os.path.join(logs, "file"), "w") as file:
+                os.chmod(file.name, 0o600)
+            os.chown(logs, owner, owner)
+            program = "import os, sys; os.dup2(os.open(sys.argv[3], os.O_WRONLY), 99)\n" + DROPS
+            kept.run(["/usr/bin/python3", "-c", program, os.path.join(place, "other"), said, file.name])
+            ready(kept, said + ".ready")
+            if is_told:
+                wait_for(lambda: "restored: " in kept.said() or "would fail" in kept.said(), "the warning")
+            time.sleep(0 if is_told else 2)
+            if "would fail" in kept.said():
+                return  # nothing can be saved with so few capabilities
+            assert ("others could change what its name leads to" in kept.said()) == is_told, (owner, kept.said())
+
+
 def a_check_said_yes_to_a_directory_that_root_alone_could_enter(pawl):
     """And the try after the start said nothing."""
     with Kept(pawl) as kept:
@@ -1064,6 +1085,7 @@ def main():
                  a_file_of_an_own_file_system_was_taken_for_roots_in_another_boot,
                  a_check_said_yes_and_the_restore_did_not_open_a_file_that_was_mapped,
                  a_file_was_opened_in_another_boot_below_what_the_program_may_not_enter,
+                 nobody_said_before_that_a_file_would_not_be_opened_in_another_boot,
                  a_check_said_yes_to_a_directory_that_root_alone_could_enter,
                  a_file_of_another_mount_namespace_was_restored_as_roots_of_that_name,
                  a_directory_of_another_mount_namespace_led_below_one_of_roots,

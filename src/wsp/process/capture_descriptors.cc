@@ -37,6 +37,7 @@
 #include "wsp/process/object_owner.h"
 #include "wsp/process/open_files.h"
 #include "wsp/process/proc.h"
+#include "wsp/process/program_rights.h"
 #include "wsp/process/shared_ports.h"
 #include "wsp/process/signed_sockets.h"
 #include "wsp/process/socket_name.h"
@@ -379,16 +380,41 @@ bool is_pressure_file(const std::string& name, const FileProof& proof) {
          (path.parent_path().filename() == "pressure" || path.extension() == ".pressure");
 }
 
-// Why a name does not lead to the file, 0 where it does; EAGAIN where only a server knows.  Of a
-// file that lies on this machine it is tried: one on the way to it may lie elsewhere.
-int failure_of_name(const Looked& looked, int known, Readers& readers) {
-  if (known != EAGAIN || is_elsewhere(looked.name, known) || readers.has_waited) return known;
+// The kernel does, of its own files (sysctl), and not for the user of files.
+bool asks_effective_user(const Looked& looked) {
+  return looked.proof.inode == 0 && looked.mount && looked.mount->type == "proc";
+}
+
+bool is_our_effective(const ProcessFacts& facts) {
+  return facts.user[1] == ::geteuid() && facts.group_ids[1] == ::getegid();
+}
+
+// Whoever has time finds out: a server, who has a lease, or a process that could not try it in
+// time.
+bool is_unknown(int error_number) {
+  return error_number == EAGAIN || error_number == ETIMEDOUT || error_number == ECANCELED;
+}
+
+// As a restore opens it: of its own files (sysctl) the kernel asks for the effective user.
+Status try_opening(const Looked& looked, int access, const SavedProcess& program) {
+  return try_in_child(kServerTimeMax, [&] {
+    ProgramRights::take_whole_ones();
+    return open_file(looked.name, looked.proof, access, program, true).status();
+  });
+}
+
+// Why a name does not lead to the file.  Unknown where only a server knows.  Of a file that lies on
+// this machine it is tried: one on the way to it may lie elsewhere.
+template <class Try>
+Status failure_of_name(const Looked& looked, const Status& known, Readers& readers, Try try_it) {
+  const int error_number = known.error_number();
+  if (error_number != EAGAIN || is_elsewhere(looked.name, error_number) || readers.has_waited)
+    return known;
   const bool is_overlay = looked.mount && looked.mount->type == "overlay";
   if (!answers_by_itself(looked.mount) && !is_overlay) return known;
-  const Status tried = try_in_child(
-      kServerTimeMax, [&looked] { return find_file(looked.name, looked.proof, true).status(); });
+  Status tried = try_it();
   readers.has_waited = tried.error_number() == ETIMEDOUT;
-  return readers.has_waited ? EAGAIN : tried.error_number();
+  return tried;
 }
 
 // Under its name, and to be opened again.
@@ -419,17 +445,20 @@ Status capture_file(const Looked& looked, Readers& readers, SavedDescriptor& sav
   // rights.
   const bool takes_rights =
       (proof.birth_time_ns == 0 || S_ISBLK(proof.type)) && !S_ISCHR(proof.type);
+  const auto access = static_cast<int>(facts.flags & (O_ACCMODE | O_PATH));
   const Result<Descriptor> found = find_known_file(looked.name, proof);
   if (!found.ok()) {
-    const int error_number = failure_of_name(looked, found.status().error_number(), readers);
-    if (error_number == 0) {
-      saved.is_served = takes_rights;
-      return {};
-    }
+    const Status failure = failure_of_name(looked, found.status(), readers, [&] {
+      if (takes_rights) return try_opening(looked, access, program);
+      return try_in_child(kServerTimeMax,
+                          [&] { return find_file(looked.name, proof, true).status(); });
+    });
+    if (failure.ok()) return {};
+    const int error_number = failure.error_number();
     if (is_elsewhere(looked.name, error_number))
       return cannot_keep(facts.number, "the file " + looked.name + " is not there under its name");
     // Its name is the kernel's word; whoever has time asks the server.
-    saved.is_served = error_number == EAGAIN;
+    saved.is_served = is_unknown(error_number);
     if (saved.is_served) return {};
     return cannot_keep(facts.number, fmt::format("the file {} cannot be reached by its name: {}",
                                                  looked.name, std::strerror(error_number)));
@@ -437,11 +466,12 @@ Status capture_file(const Looked& looked, Readers& readers, SavedDescriptor& sav
   if (!takes_rights) return {};
   saved.is_served = proof.birth_time_ns == 0 && !answers_by_itself(looked.mount);
   if (saved.is_served) return {};
-  const auto access = static_cast<int>(facts.flags & (O_ACCMODE | O_PATH));
-  const Result<Descriptor> opened = open_known_file(looked.name, proof, access, program);
-  saved.is_served = !opened.ok() && opened.status().error_number() == EAGAIN;
+  Status opened = open_known_file(looked.name, proof, access, program).status();
+  if (opened.ok() && asks_effective_user(looked) && !is_our_effective(program.process))
+    opened = try_opening(looked, access, program);
+  saved.is_served = is_unknown(opened.error_number());
   if (opened.ok() || saved.is_served) return {};
-  return cannot_keep(facts.number, opened.status().text());
+  return cannot_keep(facts.number, opened.text());
 }
 
 // The standard stream of the supervisor's own that the descriptor is, for the program inherited it:

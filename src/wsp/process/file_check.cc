@@ -87,18 +87,13 @@ bool is_open_file(const SavedDescriptor& descriptor) {
          descriptor.facts.same_as < 0;
 }
 
-bool is_served(const SavedDescriptor& descriptor) {
-  return is_open_file(descriptor) && descriptor.is_served;
-}
-
-Status check_open(const SavedProcess& saved, const SharedBytes& at,
-                  bool (*is_asked)(const SavedDescriptor&)) {
+template <class Check>
+Status check_open(const SavedProcess& saved, const SharedBytes& at, Check check) {
   for (const SavedDescriptor& descriptor : saved.descriptors) {
-    if (!is_asked(descriptor)) continue;
+    if (!is_open_file(descriptor)) continue;
     note(at, descriptor.text);
-    const Result<Descriptor> opened = open_again(descriptor, saved);
-    if (opened.ok()) continue;
-    const Status& found = opened.status();
+    const Status found = check(descriptor);
+    if (found.ok()) continue;
     return found.with_text(fmt::format("descriptor {} cannot be opened again: {}",
                                        descriptor.facts.number, found.text()));
   }
@@ -127,15 +122,19 @@ Status check_saved_files(const SavedProcess& saved, const KeptMemory& memory,
                          std::chrono::milliseconds longest) {
   const auto check = [&](const SharedBytes& at) -> Status {
     PAWL_TRY(check_mapped(saved, memory, at));
-    return check_open(saved, at, is_open_file);
+    return check_open(saved, at, [&saved](const SavedDescriptor& one) {
+      return open_again(one, saved).status();
+    });
   };
   return try_files(longest, check, {memory.memory()});
 }
 
-Status check_served_files(const SavedProcess& saved, std::chrono::milliseconds longest) {
-  if (std::none_of(saved.descriptors.begin(), saved.descriptors.end(), is_served)) return {};
-  return try_files(longest, [&saved](const SharedBytes& at) -> Status {
-    return check_open(saved, at, is_served);
+Status foresee_files(const SavedProcess& saved, std::chrono::milliseconds longest) {
+  if (std::none_of(saved.descriptors.begin(), saved.descriptors.end(), is_open_file)) return {};
+  return try_files(longest, [&saved](const SharedBytes& at) {
+    return check_open(saved, at, [&saved](const SavedDescriptor& one) {
+      return one.is_served ? open_again(one, saved).status() : foresee_way(one, saved);
+    });
   });
 }
 

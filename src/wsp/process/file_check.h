@@ -11,12 +11,14 @@
 
 namespace pawl::wsp {
 
-// Opens them as a restore does, and maps those that were mapped, in a child that is left alone
-// where that takes longer (ETIMEDOUT, which names the file whose server does not answer).
+// Opens them as a restore does, and maps those that were mapped,
+// in a child that is left alone where that takes longer (ETIMEDOUT, which names the file whose
+// server does not answer).
 Status check_saved_files(const SavedProcess& saved, const KeptMemory& memory,
                          std::chrono::milliseconds longest);
-// Only the open ones that were not judged when they were captured, as a server has them.
-Status check_served_files(const SavedProcess& saved, std::chrono::milliseconds longest);
+// Of a program that runs, the open ones: those that were not judged when they were captured, as a
+// server has them; and the ways to those that its rights do not open any more.
+Status foresee_files(const SavedProcess& saved, std::chrono::milliseconds longest);
 
 // To be mapped as the program had it.
 Result<Descriptor> open_mapped(const std::string& name, const FileProof& had,

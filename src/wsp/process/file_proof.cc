@@ -117,6 +117,11 @@ Descriptor find_unchanged(const std::string& name, const FileProof& had, bool sa
   return is_same_file && (same_boot || is_ours) ? std::move(found) : Descriptor();
 }
 
+Descriptor find_proven(const std::string& name, const FileProof& had, bool same_boot) {
+  const bool is_proven = had.is_certain && had.birth_time_ns != 0 && !is_device(had.type);
+  return is_proven ? find_unchanged(name, had, same_boot) : Descriptor();
+}
+
 // Who has a lease and is no enemy gives it up at once, as a file server does.  All files together
 // are waited for no longer than that.
 bool may_wait_for_lease() {
@@ -291,8 +296,7 @@ Result<Descriptor> open_file(const std::string& name, const FileProof& had, int 
     refused = opened.status();
   }
   if (!takes_other_rights(refused)) return refused;
-  const bool is_proven = had.is_certain && had.birth_time_ns != 0 && !is_device(had.type);
-  const Descriptor found = is_proven ? find_unchanged(name, had, same_boot) : Descriptor();
+  const Descriptor found = find_proven(name, had, same_boot);
   if (found.valid()) return open_found(found, name, had, flags);
   return lacks_rights(name, refused);
 }
@@ -301,6 +305,26 @@ Result<Descriptor> open_again(const SavedDescriptor& descriptor, const SavedProc
   const FileProof had = proof_of(descriptor.facts);
   return open_file(descriptor.text, had, static_cast<int>(descriptor.facts.flags & kOpenFlags),
                    program, is_of_this_boot(program.system));
+}
+
+Status foresee_way(const SavedDescriptor& descriptor, const SavedProcess& program) {
+  const std::string& name = descriptor.text;
+  const std::uint32_t mode = descriptor.facts.flags & O_ACCMODE;
+  const bool is_name = (descriptor.facts.flags & O_PATH) != 0;
+  const int wanted = is_name            ? F_OK
+                     : mode == O_RDONLY ? R_OK
+                     : mode == O_WRONLY ? W_OK
+                                        : R_OK | W_OK;
+  {
+    const Result<ProgramRights> rights = ProgramRights::take(program);
+    if (!rights.ok()) return rights.status();
+    if (::faccessat(AT_FDCWD, name.c_str(), wanted, AT_EACCESS) == 0 || errno != EACCES) return {};
+  }
+  if (find_proven(name, proof_of(descriptor.facts), false).valid()) return {};
+  return FailedCall{EACCES,
+                    "cannot open " + name +
+                        " with the program's rights, nor, once the machine was started again, "
+                        "with the restorer's: others could change what its name leads to"};
 }
 
 Status go_to_directory(const SavedProcess& program) {

@@ -63,6 +63,10 @@ Result<Descriptor> open_file(const std::string& name, const FileProof& had, int 
 // Finds and opens a file that the program had open, as it had it.
 Result<Descriptor> open_again(const SavedDescriptor& descriptor, const SavedProcess& program);
 
+// Whether that would do in another boot, too, where the program's rights do not open the file any
+// more.  It is not opened.
+Status foresee_way(const SavedDescriptor& descriptor, const SavedProcess& program);
+
 // Whether the name is that of a process's own file (/proc/PID/...), which ends with the process.
 bool is_of_a_process(const std::string& name);
 

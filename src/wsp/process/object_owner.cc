@@ -1,6 +1,7 @@
 #include "wsp/process/object_owner.h"
 
 #include <fmt/core.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,6 +29,8 @@ Status give_user(const DescriptorFacts& facts, int object) {
                                        facts.user, facts.group)};
 }
 
+bool is_of_ping(int protocol) { return protocol == IPPROTO_ICMP || protocol == IPPROTO_ICMPV6; }
+
 bool is_owner(const DescriptorFacts& facts, const DescriptorFacts& present) {
   return facts.user == present.user && facts.group == present.group;
 }
@@ -45,9 +48,15 @@ Status read_owner(int object, DescriptorFacts& into) {
 
 Result<Descriptor> make_owned_socket(const SavedProcess& program, const DescriptorFacts& facts,
                                      int domain, int type, int protocol) {
-  const Result<ProgramRights> rights = ProgramRights::take(program, facts);
-  if (!rights.ok()) return rights.status();
-  Descriptor made(::socket(domain, type | SOCK_CLOEXEC, protocol));
+  const auto make = [&] { return ::socket(domain, type | SOCK_CLOEXEC, protocol); };
+  Descriptor made;
+  {
+    const Result<ProgramRights> rights = ProgramRights::take(program, facts);
+    if (!rights.ok()) return rights.status();
+    made.reset(make());
+  }
+  // The kernel asks for the group (ping_group_range), which the program may have left since.
+  if (!made.valid() && errno == EACCES && is_of_ping(protocol)) made.reset(make());
   if (!made.valid()) return FailedCall{errno, "a socket"};
   return made;
 }

@@ -10,7 +10,8 @@ namespace pawl::wsp {
 
 Status read_owner(int object, DescriptorFacts& into);
 
-// As the program makes it, or the user whose it was.
+// As the program makes it, or the user whose it was; one of ping's that it may not make, with our
+// rights, and as ours until give_owner().
 Result<Descriptor> make_owned_socket(const SavedProcess& program, const DescriptorFacts& facts,
                                      int domain, int type, int protocol);
 // And its mode, to one that was made so.  EPERM where we may not give it away.

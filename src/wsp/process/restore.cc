@@ -27,6 +27,7 @@
 #include "medium/descriptor.h"
 #include "tracing/filter.h"
 #include "tracing/thread.h"
+#include "wsp/process/bounded_child.h"
 #include "wsp/process/capture.h"
 #include "wsp/process/directory_check.h"
 #include "wsp/process/ended_connection.h"
@@ -47,6 +48,7 @@
 #include "wsp/process/shared_ports.h"
 #include "wsp/process/socket_name.h"
 #include "wsp/process/spare_numbers.h"
+#include "wsp/process/terminal_streams.h"
 #include "wsp/process/time_space.h"
 #include "wsp/process/watched_streams.h"
 
@@ -64,12 +66,6 @@ constexpr std::uint64_t kSetWriteExecute = 65;  // PR_SET_MDWE, which Debian 12 
 constexpr std::uint64_t kUnregister = 1;        // RSEQ_FLAG_UNREGISTER
 constexpr std::size_t kErrorBytesMax = 4096;
 constexpr std::chrono::seconds kCheckedServerMax{20};  // which may have to wake up
-
-bool is_of_our_user(const ProcessFacts& facts) {
-  return ::getuid() == ::geteuid() &&
-         std::all_of(std::begin(facts.user), std::end(facts.user),
-                     [](std::uint32_t user) { return user == ::geteuid(); });
-}
 
 // As clone3(2) takes it.
 struct CloneArguments {
@@ -104,6 +100,9 @@ Status check_descriptor(const SavedDescriptor& descriptor, const SavedProcess& s
     case DescriptorKind::bound:
       PAWL_TRY(check_bound_socket(descriptor, saved));
       return check_socket_name(descriptor.facts, saved);
+    case DescriptorKind::file:
+      // Of its own files the kernel asks for the effective user.
+      return descriptor.facts.inode == 0 ? open_again(descriptor, saved).status() : Status{};
     case DescriptorKind::reset:
     case DescriptorKind::pipe:
       return check_owner(saved, descriptor.facts);
@@ -126,9 +125,13 @@ Status check_each(const SavedProcess& saved, const char* failed, Check check) {
   return {};
 }
 
+// As the process does that becomes the program.
 Status check_descriptors(const SavedProcess& saved) {
-  return check_each(saved, "cannot be opened again", [&saved](const SavedDescriptor& descriptor) {
-    return check_descriptor(descriptor, saved);
+  return try_restoring([&saved] {
+    ProgramRights::take_whole_ones();
+    return check_each(saved, "cannot be opened again", [&saved](const SavedDescriptor& descriptor) {
+      return check_descriptor(descriptor, saved);
+    });
   });
 }
 
@@ -200,7 +203,6 @@ class Become {
     }
     PAWL_TRY(go_to_directory(saved_));
     ::umask(facts.creation_mask);
-    raise_limits(saved_);
     PAWL_TRY(raise_limit());
     // Out of the way of the program's numbers, and of those of the mapped files.
     close_all_but({STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, told_, memory_.memory()});
@@ -701,7 +703,10 @@ Result<std::unique_ptr<Process>> restore(KeptMemory& memory, Process::Tell tell,
                                          const StepHook& hook) {
   Result<SavedProcess> saved = read_restorable(memory);
   if (!saved.ok()) return saved.status();
+  if (!is_of_our_user(saved.value().process)) PAWL_TRY(give_up_reading_of_terminal());
   PAWL_TRY(make_input_watchable(saved.value()));
+  // Of this process, too, whose saves make processes later.
+  raise_limits(saved.value());
   return Restore(memory, std::move(saved.value()), hook).run(std::move(tell));
 }
 

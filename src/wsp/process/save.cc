@@ -145,6 +145,13 @@ double processor_time_us() {
   return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
 }
 
+Status foresee_restore(const SavedProcess& saved) {
+  PAWL_TRY(check_descriptor_limit(saved));
+  PAWL_TRY(foresee_ended_connections(saved));
+  PAWL_TRY(check_directory(saved, kTriedServerMax));
+  return foresee_files(saved, kTriedServerMax);
+}
+
 }  // namespace
 
 Result<SaveTiming> save(Process& process, const StepHook& hook) {
@@ -177,11 +184,10 @@ Result<SaveOutlook> check_savable(Process& process) {
   run.let_run_on();
   if (!done.ok()) return done;
   SaveOutlook outlook{took_us, run.burden(), {}};
-  outlook.restorable = check_descriptor_limit(run.saved());
-  if (outlook.restorable.ok()) outlook.restorable = foresee_ended_connections(run.saved());
-  if (outlook.restorable.ok()) outlook.restorable = check_directory(run.saved(), kTriedServerMax);
-  if (outlook.restorable.ok())
-    outlook.restorable = check_served_files(run.saved(), kTriedServerMax);
+  outlook.restorable = foresee_restore(run.saved());
+  // No process could be made to try it (RLIMIT_NPROC, of which a restore gets more), or somebody
+  // has a lease: that tells nothing.
+  if (outlook.restorable.error_number() == EAGAIN) outlook.restorable = {};
   return outlook;
 }
 

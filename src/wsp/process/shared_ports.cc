@@ -36,6 +36,7 @@ bool has_version_6_only(const SavedDescriptor& saved) {
 }
 
 bool have_address_in_common(const SavedDescriptor& one, const SavedDescriptor& other) {
+  // The kernel switches that on for each that has an address of version 6 alone.
   if (one.facts.domain != other.facts.domain &&
       (has_version_6_only(one) || has_version_6_only(other)))
     return false;
@@ -105,15 +106,30 @@ Status SharedPorts::check() const {
   return {};
 }
 
+Status SharedPorts::check_free(const Port& port) const {
+  for (const SavedDescriptor* const one : shared_.at(port)) {
+    const Status bound = make_internet_socket(*one, program_, false).status();
+    if (!bound.ok())
+      return bound.with_text(fmt::format("of the sockets that share port {}, descriptor {}: {}",
+                                         port.second, one->facts.number, bound.text()));
+  }
+  return {};
+}
+
 Result<Descriptor> SharedPorts::make(const SavedDescriptor& saved) {
   const Port port = port_of(saved.facts);
   if (!is_with_port(saved) || !shared_.contains(port))
     return make_internet_socket(saved, program_, false);
-  // The first one finds out whether others have the port.
-  const bool is_first = begun_.insert(port).second;
-  Result<Descriptor> made = make_internet_socket(saved, program_, !is_first);
+  std::vector<const SavedDescriptor*>& bound = bound_[port];
+  if (bound.empty()) PAWL_TRY(check_free(port));
+  const bool is_beside = std::any_of(bound.begin(), bound.end(), [&](const SavedDescriptor* one) {
+    return have_address_in_common(*one, saved);
+  });
+  Result<Descriptor> made = make_internet_socket(saved, program_, is_beside);
+  if (!made.ok()) return made;
   const int on = 1;
-  if (made.ok()) ::setsockopt(made.value().get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+  ::setsockopt(made.value().get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+  bound.push_back(&saved);
   return made;
 }
 

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -22,8 +21,9 @@ class SharedPorts {
 
   // ENOTSUP: it names two that no restore could bind beside each other.
   Status check() const;
-  // make_internet_socket(), of each of the program's in turn, which stay open.  Those of a port
-  // share it (SO_REUSEPORT) until all of them listen, and their options are given once more.
+  // make_internet_socket(), of each of the program's in turn, which stay open.  Of a port each is
+  // bound alone before, which finds out whether others have its address; then those with an address
+  // in common share it (SO_REUSEPORT) until all of them listen, and get their options once more.
   Result<Descriptor> make(const SavedDescriptor& saved);
   // Binds all that share a port, as a restore will; none of them listens.
   Status try_all();
@@ -33,11 +33,12 @@ class SharedPorts {
 
   static bool is_with_port(const SavedDescriptor& saved);
   static Port port_of(const DescriptorFacts& facts);
+  Status check_free(const Port& port) const;
   static bool shares_by_options(const std::vector<const SavedDescriptor*>& sockets);
 
   const SavedProcess& program_;
   std::map<Port, std::vector<const SavedDescriptor*>> shared_;
-  std::set<Port> begun_;
+  std::map<Port, std::vector<const SavedDescriptor*>> bound_;
 };
 
 }  // namespace pawl::wsp
