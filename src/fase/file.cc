@@ -223,7 +223,7 @@ Status File::exclude_journals() {
     if (!put.ok() && put.error_number() != ENOTSUP) return put;
   }
   // Never taken away: no mark ever stands for this file.  On a full disk it is opened without it.
-  const Status said = set_notice_attribute(descriptor, path());
+  Status said = set_notice_attribute(descriptor, path());
   if (!said.ok() && !is_want_of_space(said.error_number())) return said;
   PAWL_TRY(check_has_no_commits(descriptor, path(), notices_));
   return check_has_no_journal(descriptor, path());

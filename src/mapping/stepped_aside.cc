@@ -45,7 +45,7 @@ Status Mapping::Implementation::step_aside_locked(Aside aside) {
 // What a crash leaves from here on is a file that is whole by itself, and perhaps a journal of
 // nobody under a provisional name.
 Status Mapping::Implementation::let_go(Aside aside) {
-  if (const Status stays = medium_->stay_the_writer(); !stays.ok()) {
+  if (Status stays = medium_->stay_the_writer(); !stays.ok()) {
     // As where there is no room for the mark to go: it stays with a file that loses its name; and
     // one that is ended hardly comes back.
     if (!is_want_of_space(stays.error_number())) return stays;
