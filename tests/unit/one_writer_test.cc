@@ -195,6 +195,8 @@ TEST_F(OneWriter, IsOneOfTwoThatOpenTwoLinksAtOnce) {
   EXPECT_EQ(late.error_number(), EBUSY) << late.text();
   ASSERT_NE(winner, nullptr);
   EXPECT_FALSE(fs::exists(journal_)) << "the loser left a journal";
+  EXPECT_TRUE(open_block_medium(file_, false).value()->mark().value().has_value())
+      << "the loser took the winner's mark away";
   expect_busy(file_);
   EXPECT_TRUE(winner->close().ok());
   EXPECT_EQ(open(file_).text(), "");
