@@ -708,9 +708,12 @@ namespace {
 
 // A writer puts its notice when everything that a crash had left in the journal is in the file, and
 // before its first commit: who has the file without that notice replays, or is about to.  Where the
-// notices cannot be read, whoever has the file is taken for a writer.
-bool has_no_writer(const NamedFile& file) {
-  const auto written = has_any_writer(file.status);
+// notices cannot be read, whoever has the file is taken for a writer.  Of the file that has the
+// name by now, which an attempt finds, too: another one may have been renamed over it.
+bool has_no_writer(const std::string& real_path) {
+  struct stat status{};
+  if (real().stat(real_path.c_str(), &status) != 0) return false;
+  const auto written = has_any_writer(status);
   return written.ok() && !written.value();
 }
 
@@ -721,7 +724,7 @@ Status retry_while_opened(const NamedFile& file, const std::function<Status()>& 
   const auto end = std::chrono::steady_clock::now() + kOtherOpenerMax;
   for (std::chrono::milliseconds pause{1};; pause = std::min(2 * pause, kPauseMax)) {
     Status status = attempt();
-    if (status.error_number() != EBUSY || !has_no_writer(file)) return status;
+    if (status.error_number() != EBUSY || !has_no_writer(file.real_path)) return status;
     if (std::chrono::steady_clock::now() >= end) break;
     std::this_thread::sleep_for(pause);
   }
