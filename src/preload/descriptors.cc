@@ -104,9 +104,6 @@ struct Plan {
   bool truncates = false;  // when it is open, instead of the kernel
 };
 
-// Each time the name has come to lead to another file.
-constexpr int kOpenAttemptsMax = 100;
-
 template <class LookUp>
 Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
   Plan plan;
@@ -152,7 +149,7 @@ int open_by(int flags, const LookUp& look_up_file, const OpenReally& open_really
             const RefuseParents& refuse_parents) {
   if (!is_of_interest(flags)) return open_really(flags);
   if (!in_own_process()) return may_write(flags) && refuse_parents() != 0 ? -1 : open_really(flags);
-  for (int attempt = 0; attempt < kOpenAttemptsMax; ++attempt) {
+  for (int attempt = 0; attempt < kNameAttemptsMax; ++attempt) {
     Plan plan;
     {
       const Inside working;
@@ -176,7 +173,7 @@ int open_by(int flags, const LookUp& look_up_file, const OpenReally& open_really
     parked_descriptors::close(Descriptor(descriptor));
     if (!status.ok()) return refuse("open", status);
   }
-  return refuse("open", EBUSY, "the name leads to another file each time; try again");
+  return refuse("open", leads_elsewhere_each_time());
 }
 
 Result<std::optional<NamedFile>> look_up_handle(int mount, file_handle* handle) {
@@ -379,8 +376,7 @@ void after_locking(const char* call, int descriptor, Locking how) {
   if (inside() || !in_own_process() || table::may_be_tracked(descriptor)) return;
   const int error_number = errno;
   const Inside working;
-  if (struct stat status{}; real().fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode))
-    wait_for_other_writer_to_end(status, how);
+  wait_for_other_writer_to_end(descriptor, how);
   if (const auto opened = after_open(descriptor, Asked::otherwise); !opened.ok())
     say(call, opened.status().text());
   errno = error_number;

@@ -124,6 +124,10 @@ Result<std::optional<NamedFile>> look_up(int directory, const char* path, bool f
   return std::optional(std::move(file.value()));
 }
 
+Status leads_elsewhere_each_time() {
+  return Status::failure(EBUSY, "the name leads to another file each time; try again");
+}
+
 Result<std::string> path_to_be(int directory, const char* path) {
   if (!is_readable_text(path)) return Status::failure(EFAULT, "a name that is no text");
   std::string name = name_from(directory, path);
@@ -148,10 +152,10 @@ Status check_takes_a_journal(const std::string& path) {
 }
 
 bool concerns_us(const NamedFile& file) {
-  if (matches_a_pattern(file.real_path) ||
-      getxattr(file.real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0)
-    return true;
-  const auto written = has_any_writer(file);
+  if (matches_a_pattern(file.real_path)) return true;
+  if (has_no_sign_of_a_writer(file)) return false;
+  if (getxattr(file.real_path.c_str(), kMarkAttribute, nullptr, 0) >= 0) return true;
+  const auto written = has_any_writer(file.status);
   return written.ok() && written.value();
 }
 

@@ -30,6 +30,11 @@ Result<NamedFile> identify(int descriptor);
 // to it is then no concern of ours.
 Result<std::optional<NamedFile>> look_up(int directory, const char* path, bool follow_links);
 
+// How often a call begins anew because its name has come to lead to another file meanwhile; and its
+// refusal behind that: EBUSY.
+inline constexpr int kNameAttemptsMax = 100;
+Status leads_elsewhere_each_time();
+
 // Where a file of that name is, or would be: the path of its directory, without links, and its last
 // part.
 Result<std::string> path_to_be(int directory, const char* path);

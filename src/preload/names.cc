@@ -138,15 +138,22 @@ std::optional<int> try_to_remove(const char* call, int directory, const char* pa
   return outcome;
 }
 
+// An attempt that answers nothing is made anew.
+template <class Attempt>
+int until_done(const char* call, const Attempt& try_it) {
+  const Inside working;
+  for (int attempt = 0; attempt < kNameAttemptsMax; ++attempt) {
+    if (const std::optional<int> outcome = try_it()) return *outcome;
+  }
+  return refuse(call, leads_elsewhere_each_time());
+}
+
 int remove_name(const char* call, int directory, const char* path, int flags) {
   if (!in_own_process()) {
     if (refuse_parents_file(call, directory, path, AT_SYMLINK_NOFOLLOW) != 0) return -1;
     return real().unlinkat(directory, path, flags);
   }
-  const Inside working;
-  std::optional<int> outcome;
-  while (!outcome) outcome = try_to_remove(call, directory, path, flags);
-  return *outcome;
+  return until_done(call, [&] { return try_to_remove(call, directory, path, flags); });
 }
 
 // Files in a directory that is renamed change their paths with it; and all files of a group, whose
@@ -286,12 +293,7 @@ std::optional<int> try_to_rename(const Renaming& renaming) {
 
 int rename_file(const Renaming& renaming) {
   if (!in_own_process()) return rename_as_child(renaming);
-  constexpr int kAttemptsMax = 100;
-  const Inside working;
-  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
-    if (const auto outcome = try_to_rename(renaming)) return *outcome;
-  }
-  return refuse("rename", EBUSY, "the new name comes and goes; try again");
+  return until_done("rename", [&] { return try_to_rename(renaming); });
 }
 
 // Not between the look at a file's names and the loss of one of them: it waits for that.

@@ -97,6 +97,12 @@ bool has_no_sign_of_a_writer(int descriptor) {
       [&](const char* name) { return ::fgetxattr(descriptor, name, nullptr, 0) >= 0; });
 }
 
+bool has_no_mark(int descriptor) {
+  return ::fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0 && errno == ENODATA;
+}
+
+}  // namespace
+
 // By a name that leads to the file behind both looks, too.
 bool has_no_sign_of_a_writer(const NamedFile& file) {
   const char* const path = file.real_path.c_str();
@@ -106,17 +112,6 @@ bool has_no_sign_of_a_writer(const NamedFile& file) {
   struct stat present{};
   return real().lstat(path, &present) == 0 && present.st_ino == file.status.st_ino &&
          present.st_dev == file.status.st_dev;
-}
-
-bool has_no_mark(int descriptor) {
-  return ::fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0 && errno == ENODATA;
-}
-
-}  // namespace
-
-Result<bool> has_any_writer(const NamedFile& file) {
-  if (has_no_sign_of_a_writer(file)) return false;
-  return has_any_writer(file.status);
 }
 
 Result<bool> has_other_writer(const NamedFile& file) {
@@ -156,7 +151,11 @@ Status is_written_by_other(const std::string& name) {
                                     "the file");
 }
 
-void wait_for_other_writer_to_end(const struct stat& status, Locking how) {
+void wait_for_other_writer_to_end(int descriptor, Locking how) {
+  struct stat status{};
+  if (has_no_sign_of_a_writer(descriptor) || real().fstat(descriptor, &status) != 0 ||
+      !S_ISREG(status.st_mode))
+    return;
   const auto longest = how == Locking::waits ? kWriterEndsMax : kWriterEndsAtOnceMax;
   auto& again = how == Locking::waits ? waits_again : waits_again_at_once;
   const auto begin = Clock::now();

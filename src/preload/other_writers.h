@@ -22,7 +22,8 @@ namespace pawl::preload {
 
 // This process included.  An error where it cannot be told (writer_notice.h).
 Result<bool> has_any_writer(const struct stat& status);
-Result<bool> has_any_writer(const NamedFile& file);
+// The file has neither attribute.
+bool has_no_sign_of_a_writer(const NamedFile& file);
 // Without this process.  By a thread that holds no lock of a file (tracked_files.h).
 Result<bool> has_other_writer(const struct stat& status);
 Result<bool> has_other_writer(const NamedFile& file);
@@ -31,7 +32,7 @@ Status is_written_by_other(const std::string& name);
 // For one that may be dying, whose lock this process just got: a bounded moment, and a short one
 // behind a call that is not to wait; after a wait in vain not again for a while.
 enum class Locking { waits, at_once };
-void wait_for_other_writer_to_end(const struct stat& status, Locking how);
+void wait_for_other_writer_to_end(int descriptor, Locking how);
 
 // Lock-free.
 bool may_have_other_writer(int descriptor);

@@ -147,23 +147,13 @@ bool has_come_to_be_written(int descriptor, bool is_only_read) {
   const auto file = identify(descriptor);
   if (!file.ok() || !S_ISREG(file.value().status.st_mode)) return false;
   if (is_only_read) return is_written_elsewhere(file.value());
-  const auto written = has_other_writer(file.value().status);
+  const auto written = has_other_writer(file.value());
   return written.ok() && written.value();
-}
-
-// Each time the name has come to lead to another file.
-constexpr int kOpenAttemptsMax = 100;
-
-Status is_another_each_time(const char* path) {
-  return Status::failure(EBUSY, std::string(path) +
-                                    " is another file each time, or has come to be one "
-                                    "that another process has mapped atomically; try "
-                                    "again");
 }
 
 // The file itself may be a pipe, and be waited for: not inside.
 FILE* open_stream(const char* path, const char* mode) {
-  for (int attempt = 0; attempt < kOpenAttemptsMax; ++attempt) {
+  for (int attempt = 0; attempt < kNameAttemptsMax; ++attempt) {
     const auto opened = open_for_stream("fopen", path, mode);
     if (!opened) return nullptr;
     if (*opened >= 0) {
@@ -176,7 +166,7 @@ FILE* open_stream(const char* path, const char* mode) {
     if (stream == nullptr || !has_come_to_be_written(fileno(stream), is_only_read)) return stream;
     real().fclose(stream);
   }
-  return refused("fopen", is_another_each_time(path));
+  return refused("fopen", leads_elsewhere_each_time());
 }
 
 FILE* open_stream_again(const char* path, const char* mode, FILE* stream) {
@@ -197,7 +187,7 @@ FILE* open_stream_again(const char* path, const char* mode, FILE* stream) {
     const bool is_only_read = flags_for_reading(mode).has_value();
     if (itself == nullptr || !has_come_to_be_written(fileno(itself), is_only_read)) return itself;
     real().fclose(itself);
-    return refused("freopen", is_another_each_time(path));
+    return refused("freopen", leads_elsewhere_each_time());
   }
   FILE* again = real().freopen(kNothing, mode, stream);
   const int flags = std::strchr(mode, 'e') != nullptr ? O_CLOEXEC : 0;
