@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kToldBytesMax = 4096;
-// A child that is killed is gone at once, unless a server holds it.
+// A killed child ends at once, unless a server holds it.
 constexpr std::chrono::milliseconds kEndTimeMax{20};
 
 std::chrono::milliseconds left_until(Clock::time_point until) {

@@ -12,6 +12,7 @@ struct Capabilities {
   std::uint64_t inheritable = 0;
   std::uint64_t permitted = 0;
   std::uint64_t effective = 0;
+  bool operator==(const Capabilities&) const = default;
 };
 
 using KernelCapabilities = std::array<__user_cap_data_struct, 2>;

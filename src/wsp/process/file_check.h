@@ -11,9 +11,8 @@
 
 namespace pawl::wsp {
 
-// Opens them as a restore does, and maps those that were mapped,
-// in a child that is left alone where that takes longer (ETIMEDOUT, which names the file whose
-// server does not answer).
+// Opens them as a restore does, and maps those that were mapped, in a child that is left alone
+// where that takes longer (ETIMEDOUT, which names the file whose server does not answer).
 Status check_saved_files(const SavedProcess& saved, const KeptMemory& memory,
                          std::chrono::milliseconds longest);
 // Of a program that runs, the open ones: those that were not judged when they were captured, as a

@@ -36,12 +36,9 @@ bool read_capabilities(Capabilities& into) {
   return true;
 }
 
-bool set_effective(std::uint64_t effective) {
-  Capabilities ours;
-  if (!read_capabilities(ours)) return false;
-  ours.effective = effective;
+bool write_capabilities(const Capabilities& from) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  return ::syscall(SYS_capset, &header, in_halves(ours).data()) == 0;
+  return ::syscall(SYS_capset, &header, in_halves(from).data()) == 0;
 }
 
 std::vector<gid_t> read_groups() {
@@ -69,12 +66,12 @@ Result<ProgramRights> ProgramRights::take(const SavedProcess& program,
   ProgramRights& rights = taken.value();
   Credentials its;
   rights.is_changed_ = true;
-  if (!read(its) || !set_effective(rights.own_.effective))
+  if (!read(its) || !write_capabilities(rights.own_.capabilities))
     return FailedCall{errno, "cannot make what is another user's"};
   set_group(object.group);
   set_user(object.user);
   // A change of user gives some.
-  if (!set_effective(its.effective))
+  if (!write_capabilities(its.capabilities))
     return FailedCall{errno, "cannot take the program's capabilities"};
   return taken;
 }
@@ -96,15 +93,13 @@ Result<ProgramRights> ProgramRights::take(pid_t thread) {
 
 bool ProgramRights::read(Credentials& into) {
   uid_t saved = 0;
-  Capabilities ours;
   if (::getresuid(&into.users.real, &into.users.effective, &saved) != 0 ||
       ::getresgid(&into.groups.real, &into.groups.effective, &saved) != 0 ||
-      !read_capabilities(ours))
+      !read_capabilities(into.capabilities))
     return false;
   into.users.of_files = set_user(kNoChange);
   into.groups.of_files = set_group(kNoChange);
   into.others = read_groups();
-  into.effective = ours.effective;
   return true;
 }
 
@@ -117,7 +112,7 @@ bool ProgramRights::change(const Credentials& from, const Credentials& to) const
       ::syscall(SYS_setresuid, to.users.real, to.users.effective, kNoChange) != 0)
     return false;
   // What comes next takes capabilities, and a change of user takes them away.
-  if (!set_effective(own_.effective)) return false;
+  if (!write_capabilities(own_.capabilities)) return false;
   if (is_other(from.groups, to.groups) &&
       ::syscall(SYS_setresgid, to.groups.real, to.groups.effective, kNoChange) != 0)
     return false;
@@ -126,14 +121,12 @@ bool ProgramRights::change(const Credentials& from, const Credentials& to) const
   set_user(to.users.of_files);
   errno = EPERM;
   return set_group(kNoChange) == to.groups.of_files && set_user(kNoChange) == to.users.of_files &&
-         set_effective(to.effective);
+         write_capabilities(to.capabilities);
 }
 
 Status ProgramRights::become(const SavedProcess& program) {
   const ProcessFacts& its = program.process;
-  Capabilities ours;
-  if (!read(own_) || !read_capabilities(ours))
-    return FailedCall{errno, "cannot read our capabilities"};
+  if (!read(own_)) return FailedCall{errno, "cannot read our capabilities"};
   Credentials wanted = own_;
   if (are_whole_) {
     wanted.users = {its.user[0], its.user[1], 0};
@@ -142,7 +135,7 @@ Status ProgramRights::become(const SavedProcess& program) {
   wanted.users.of_files = its.user[3];
   wanted.groups.of_files = its.group_ids[3];
   wanted.others.assign(program.groups.begin(), program.groups.end());
-  wanted.effective = ours.permitted & its.capabilities[2];
+  wanted.capabilities.effective = own_.capabilities.permitted & its.capabilities[2];
   if (wanted == own_) return {};
   is_changed_ = true;
   // Else those that are permitted go with root's user, on the way to the program or back.
@@ -165,7 +158,7 @@ ProgramRights::~ProgramRights() {
   if (!is_changed_) return;
   const int error_number = errno;
   Credentials its;
-  PAWL_ASSERT(read(its) && set_effective(own_.effective) && change(its, own_));
+  PAWL_ASSERT(read(its) && write_capabilities(own_.capabilities) && change(its, own_));
   if (has_kept_capabilities_) PAWL_ASSERT(::prctl(PR_SET_KEEPCAPS, 0) == 0);
   errno = error_number;
 }

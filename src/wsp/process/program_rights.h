@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "medium/status.h"
+#include "wsp/process/capabilities.h"
 #include "wsp/process/records.h"
 
 namespace pawl::wsp {
@@ -44,7 +45,7 @@ class ProgramRights {
     Users users;
     Users groups;
     std::vector<gid_t> others;
-    std::uint64_t effective = 0;
+    Capabilities capabilities;
     bool operator==(const Credentials&) const = default;
   };
 

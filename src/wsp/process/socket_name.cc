@@ -194,7 +194,7 @@ Status check_name_owner(int directory, const DescriptorFacts& facts, const Saved
   return check_gift(name);
 }
 
-// In a process of its own: who listens there is told whose the socket is that asks.
+// In a process of its own: who listens there can ask the kernel whose socket it is that connects.
 Status check_file_name(const DescriptorFacts& facts, const SavedProcess& program) {
   ProgramRights::take_whole_ones();
   const Result<ProgramRights> rights = ProgramRights::take(program);
