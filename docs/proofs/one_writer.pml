@@ -43,7 +43,7 @@
  *   BROKEN_EARLIER_JOURNAL_BEFORE_FLUSH: it is removed before the mark that names it is durable
  *   BROKEN_NOTICES_GIVEN_BACK: a writer that steps aside has no notice until it comes back
  *   BROKEN_NO_MARK_NO_WRITER: a file without a mark is taken for one that has no writer
- *   BROKEN_SIGN_BEHIND_MARK: who steps aside sets the sign when the mark is gone
+ *   BROKEN_SIGN_BEHIND_MARK: who steps aside sets the sign after the mark was removed
  *   BROKEN_SIGN_TAKEN_BACK: who comes back takes the sign away
  *   BROKEN_SIGN_TAKEN_LATE: a close takes the sign away when its notices are gone
  *   BROKEN_SIGN_READ_FIRST: who asks reads the sign before the mark

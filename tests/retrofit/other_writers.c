@@ -470,9 +470,7 @@ static void a_child_kept_the_file_from_its_parent_behind_an_exec(void) {
   unlink(path);
 }
 
-/* Ends when it could be the writer. */
-/* From now on the process dies when it asks for a lock of another, as for the notice of a writer.
- */
+/* From now on the process dies when it asks for a lock of another, as for a writer's notice. */
 static void die_when_asking(void) {
   struct sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -514,6 +512,7 @@ static void locks_of_strangers_slowed_the_calls_of_all(void) {
   CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
+/* Ends when it could be the writer. */
 static int take(const char* path) {
   if (write(TAKER, "b", 1) != 1) return 2;
   for (;;) {

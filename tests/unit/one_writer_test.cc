@@ -396,7 +396,8 @@ TEST_F(OneWriter, FindsTheAttributeOfOneThatDied) {
   EXPECT_LT(::getxattr(file_.c_str(), kNoticeAttribute, nullptr, 0), 0);
 }
 
-// The answer to an opener beside a writer whose mark is gone was as if the writer had ended.
+// An opener that was refused beside a writer whose mark was removed made it look as if that one had
+// ended.
 TEST_F(OneWriter, LeavesTheAttributeOfTheOtherThatItFinds) {
   fs::create_hard_link(file_, other_);
   const Holder holder(file_);

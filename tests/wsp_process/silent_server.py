@@ -1,4 +1,4 @@
-"""A file system (FUSE) whose server answers no more when it is told so."""
+"""A file system (FUSE) whose server stops answering on request."""
 
 import contextlib
 import ctypes

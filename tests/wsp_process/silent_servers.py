@@ -1,4 +1,4 @@
-"""The server of a file that the program has, open or mapped, answers no more: it is gone, or the program's
+"""The server of a file that the program has, open or mapped, does not answer: it ended, or it is the program's
 user's own, who lets it.  Neither a save nor the supervisor waits for it.
 
 silent_servers.py PAWL

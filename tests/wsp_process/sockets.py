@@ -1247,7 +1247,7 @@ one = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); one.bind(("fd77::2", 70
 
 
 def a_trigger_of_pressure_was_lost(pawl):
-    """Whose program was told of it without end."""
+    """Each poll of its program reported an alarm."""
     lines = "file = os.open('/proc/pressure/memory', os.O_{} | os.O_NONBLOCK)"
     try:
         os.close(os.open("/proc/pressure/memory", os.O_RDWR))

@@ -772,11 +772,23 @@ def in_another_boot(kept, verb):
                             stdout=kept.errors, stderr=kept.errors)
 
 
+def is_refused_in_another_boot(kept, program, place, name):
+    """By `check` and `restore`, where there can be one (else 77); in this boot it is not."""
+    said = os.path.join(place, "said")
+    kept.run(["/usr/bin/python3", "-c", program, os.path.join(place, "other"), said, name])
+    ready(kept, said + ".ready")
+    assert kept.fail_power() == 0, kept.said()
+    answers = [in_another_boot(kept, verb).wait(60) for verb in ("check", "restore")]
+    assert 77 in answers or 0 not in answers, (answers, kept.said())
+    assert 77 in answers or kept.said().count("with the program's rights") == 2, kept.said()
+    assert kept.check().returncode == 0, kept.check()
+
+
 def a_check_said_yes_and_the_restore_did_not_open_a_file_that_was_mapped(pawl):
     """One that root had opened for the program, in another boot."""
     with Kept(pawl) as kept:
         place = place_for_nobody(kept)
-        said, mapped = os.path.join(place, "said"), os.path.join(kept.top, "mapped")
+        mapped = os.path.join(kept.top, "mapped")
         os.mkdir(mapped, 0o755)
         os.chown(mapped, 1234, 1234)
         with open(os.path.join(mapped, "file"), "w") as file:
@@ -784,32 +796,20 @@ def a_check_said_yes_and_the_restore_did_not_open_a_file_that_was_mapped(pawl):
         os.chmod(file.name, 0o600)
         program = ("import ctypes, os, sys; file = os.open(sys.argv[3], os.O_RDONLY)\n"
                    "ctypes.CDLL(None).mmap(None, ctypes.c_size_t(5000), 1, 2, file, ctypes.c_long(0)); os.close(file)\n" + DROPS)
-        kept.run(["/usr/bin/python3", "-c", program, os.path.join(place, "other"), said, file.name])
-        ready(kept, said + ".ready")
-        assert kept.fail_power() == 0, kept.said()
-        answers = [in_another_boot(kept, verb).wait(60) for verb in ("check", "restore")]
-        assert 77 in answers or 0 not in answers, (answers, kept.said())
-        assert 77 in answers or kept.said().count("with the program's rights") == 2, kept.said()
-        assert kept.check().returncode == 0, kept.check()
+        is_refused_in_another_boot(kept, program, place, file.name)
 
 
 def a_file_was_opened_in_another_boot_below_what_the_program_may_not_enter(pawl):
     """Everybody may read it; but nobody gets there, and another one may have been laid there since."""
     with Kept(pawl) as kept:
         place = place_for_nobody(kept)
-        said, closed = os.path.join(place, "said"), os.path.join(kept.top, "closed")
+        closed = os.path.join(kept.top, "closed")
         os.mkdir(closed, 0o700)
         with open(os.path.join(closed, "file"), "w") as file:
             os.chmod(file.name, 0o644)
         os.chown(closed, 1234, 1234)
         program = "import os, sys; os.dup2(os.open(sys.argv[3], os.O_RDONLY), 99)\n" + DROPS
-        kept.run(["/usr/bin/python3", "-c", program, os.path.join(place, "other"), said, file.name])
-        ready(kept, said + ".ready")
-        assert kept.fail_power() == 0, kept.said()
-        answers = [in_another_boot(kept, verb).wait(60) for verb in ("check", "restore")]
-        assert 77 in answers or 0 not in answers, (answers, kept.said())
-        assert 77 in answers or kept.said().count("with the program's rights") == 2, kept.said()
-        assert kept.check().returncode == 0, kept.check()
+        is_refused_in_another_boot(kept, program, place, file.name)
 
 
 def nobody_said_before_that_a_file_would_not_be_opened_in_another_boot(pawl):
