@@ -29,6 +29,8 @@ def main():
         with Wire(server) as wire:
             for _ in range(commands):
                 changes += not isinstance(wire.call(*random_command()), Error)
+            # The random commands may end with a FLUSHALL: something must be there to compare.
+            wire.call("SET", "last", "1")
             before = contents(wire)
         server.kill()
         if "unmarked" in server.log():
@@ -37,7 +39,7 @@ def main():
         with Wire(server) as wire:
             expect(contents(wire), before, "what a killed server left")
         server.stop()
-        if changes < commands / 4 or not before:
+        if changes < commands / 4:
             fail(f"only {changes} of {commands} commands did something")
     print(f"{commands} commands, {len(before)} keys")
 
