@@ -95,9 +95,10 @@ inline void* place_by_default() noexcept {
 // inside of a constructor that runs in a heap, that heap's.
 //
 // Containers keep to their heap: a container in another heap, and what is moved or assigned into
-// it, is made of elements in that heap, and elements that take an allocator get their container's,
-// through pairs, tuples and optionals too.  What is put later into an empty optional gets it from
-// the caller alone: emplace(value, container.get_allocator()).
+// it, is made of elements in that heap, and elements that take an allocator get their container's;
+// new ones do through pairs, tuples and optionals too.  No allocator sees what is assigned to an
+// optional, a variant or a class of the program's that is there already, as insert() in the middle
+// and `a = b` do as well: give it, emplace(value, container.get_allocator()), or erase first.
 // Exchanging the memory of two containers that belong to different heaps with their member swap()
 // is refused by std::terminate; plain swap(a, b) moves the elements.
 template <class T>
