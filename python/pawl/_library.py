@@ -272,7 +272,7 @@ def code_of(number: int) -> int:
         return number
 
 
-def _error(number: int, text: str, path: Optional[str], code: int) -> Error:
+def error_of(number: int, text: str, path: Optional[str], code: int) -> Error:
     kind = _ERRORS.get(number, Error)
     error = kind(number, text) if path is None else kind(number, text, path)
     error.pawl_code = code
@@ -288,7 +288,7 @@ def open_file(path: str, flags: int, mode: int) -> int:
         text = f"cannot open the file: {failed.strerror}"
         if number == errno.ENOENT:
             text += "; create=True makes it, in a directory that exists"
-        raise _error(number, text, path, _CODES_OF_CALLS.get(number, ErrorCode.SYSTEM)) from None
+        raise error_of(number, text, path, _CODES_OF_CALLS.get(number, ErrorCode.SYSTEM)) from None
 
 
 def call(name: str, *arguments: object, path: Optional[str] = None) -> int:
@@ -297,5 +297,5 @@ def call(name: str, *arguments: object, path: Optional[str] = None) -> int:
     if result == -1 or (name == "pawl_mmap_with" and result == MAP_FAILED):
         number = ctypes.get_errno()
         text = _library.pawl_last_error().decode(errors="replace")
-        raise _error(number, text, path, code_of(_library.pawl_last_error_code()))
+        raise error_of(number, text, path, code_of(_library.pawl_last_error_code()))
     return int(result)

@@ -6,13 +6,14 @@ import atexit
 import contextlib
 import ctypes
 import dataclasses
+import errno
 import mmap
 import os
 import sys
 import threading
 import weakref
 from types import TracebackType
-from typing import Any, Dict, Iterator, Optional, Sequence, Type, Union, overload
+from typing import Any, Dict, Iterator, Optional, Sequence, Tuple, Type, Union, overload
 
 from . import _library
 from ._library import call
@@ -21,6 +22,7 @@ __all__ = ["Mapping", "Statistics", "open", "recover"]
 
 _StrPath = Union[str, "os.PathLike[str]"]
 _Buffer = Union[bytes, bytearray, memoryview]
+_OPENING_ATTEMPTS_MAX = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,18 +181,23 @@ class Mapping:
 
     # ---------------------------------------------------------------------------------- commits
 
-    def _call(self, name: str, offset: int, *arguments: object) -> None:
+    @contextlib.contextmanager
+    def _held(self) -> Iterator["_Window"]:
+        """The window, which no other thread closes or resizes meanwhile."""
         with self._changing:
-            address = self._open_window().address + offset
-            held = self._array  # so that no other thread closes the mapping meanwhile
-        call(name, address, *arguments, path=self._path)
-        del held
+            window = self._open_window()
+            held = self._array
+        try:
+            yield window
+        finally:
+            del held  # also where an exception keeps this frame
 
     def _synchronise(self, offset: int, length: int, flags: int) -> None:
         if self._rollback_waits:
             self.rollback()
-        self._call("pawl_msync", offset, length, flags)
-        self._committed_size = self._size
+        with self._held() as window:
+            call("pawl_msync", window.address + offset, length, flags, path=self._path)
+            self._committed_size = self._size
 
     def commit(self, *, async_: bool = False) -> None:
         """Makes all stores since the last commit durable, and the size, in one atomic step.
@@ -201,7 +208,8 @@ class Mapping:
 
     def wait(self) -> None:
         """Waits until what commit(async_=True) began is durable, or raises what it failed with."""
-        self._call("pawl_wait", 0)
+        with self._held() as window:
+            call("pawl_wait", window.address, path=self._path)
 
     def flush(self, offset: int = 0, size: Optional[int] = None) -> None:
         """Commits a part, as mmap.flush() does: the pages of the range, and the file's size.
@@ -330,7 +338,8 @@ class Mapping:
     def stats(self) -> Statistics:
         """The counters of the mapping."""
         raw = _library.RawStatistics()
-        self._call("pawl_stats", 0, ctypes.byref(raw))
+        with self._held() as window:
+            call("pawl_stats", window.address, ctypes.byref(raw), path=self._path)
         values: Dict[str, Any] = {name: getattr(raw, name) for name, _ in raw._fields_}
         values.update(tracker=_library.TRACKERS[raw.tracker], medium=_library.MEDIA[raw.medium],
                       apply=_library.APPLIES[raw.apply],
@@ -418,25 +427,46 @@ def open(path: _StrPath, size: Optional[int] = None, *, create: bool = False, mo
                         "hold_up_ms": hold_up_ms})
     if size is not None and size < 1:
         raise ValueError(f"a mapping has 1 byte at least, not {size}")
-    descriptor = _library.open_file(name, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), mode)
+    flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+    for _ in range(_OPENING_ATTEMPTS_MAX):
+        window = _mapped(name, flags, mode, size, capacity, options)
+        # Until it was mapped another process may have committed another size.
+        before, now = _sizes(name, window.descriptor, size)
+        if now <= window.length:
+            break
+        window.unmap()
+    else:
+        raise _library.error_of(errno.EBUSY, "other processes make the file larger each time that it is opened; "
+                                "try again", name, _library.ErrorCode.OPENING_RACED)
+    if now > before:
+        call("pawl_ftruncate", window.descriptor, now, path=name)
+        call("pawl_msync", window.address, window.length, _library.MS_SYNC, path=name)
+    return Mapping(window, name, now)
+
+
+def _sizes(name: str, descriptor: int, size: Optional[int]) -> Tuple[int, int]:
+    """How large the file is, and how large it is to be."""
+    before = os.fstat(descriptor).st_size
+    now = max(before, size or 0)
+    if now == 0:
+        raise ValueError(f"{name} is empty: say with size= how large it is to be")
+    return before, now
+
+
+def _mapped(name: str, flags: int, mode: int, size: Optional[int], capacity: Optional[int],
+            options: _library.Options) -> _Window:
+    descriptor = _library.open_file(name, flags, mode)
     try:
         # The file's size may be among what a crash left in the journal.
         call("pawl_recover", os.fsencode(name), path=name)
-        before = os.fstat(descriptor).st_size
-        now = max(before, size or 0)
-        if now == 0:
-            raise ValueError(f"{name} is empty: say with size= how large it is to be")
+        now = _sizes(name, descriptor, size)[1]
         length = -(-max(now, capacity or 0) // mmap.PAGESIZE) * mmap.PAGESIZE
         address = call("pawl_mmap_with", None, length, mmap.PROT_READ | mmap.PROT_WRITE,
                        _library.MAP_ATOMIC, descriptor, 0, ctypes.byref(options), path=name)
     except BaseException:
         os.close(descriptor)
         raise
-    window = _Window(address, length, descriptor)
-    if now > before:
-        call("pawl_ftruncate", descriptor, now, path=name)
-        call("pawl_msync", address, length, _library.MS_SYNC, path=name)
-    return Mapping(window, name, now)
+    return _Window(address, length, descriptor)
 
 
 def recover(path: _StrPath) -> int:

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What the Python package promises.  PYTHONPATH and PAWL_LIBRARY say where it is."""
 
+import contextlib
 import errno
 import gc
 import os
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 import numpy
 import pawl
@@ -233,6 +235,38 @@ class Commits(Case):
             thread.join()
             self.assertEqual(refused, [ValueError])
 
+    def test_a_resize_at_any_line_of_a_commit_is_committed_or_rolled_back(self):
+        def resize(m):
+            with contextlib.suppress(BufferError):
+                m.resize(8 * PAGE)
+
+        at, lines = 0, 1
+        while at < lines:
+            at, lines = at + 1, 0
+            m = pawl.open(PATH, capacity=16 * PAGE)
+            other = threading.Thread(target=resize, args=(m,))
+
+            def trace(frame, event, _argument, at=at, other=other):
+                nonlocal lines
+                if frame.f_code.co_filename == pawl._mapping.__file__ and event == "line":
+                    lines += 1
+                    if lines == at:
+                        other.start()
+                        other.join(0.02)  # longer where it waits for this commit's lock
+                return trace
+            sys.settrace(trace)
+            m.commit()
+            sys.settrace(None)
+            if at <= lines:
+                other.join()
+            m.rollback()
+            left = len(m)
+            m.close()
+            self.assertEqual(len(content()), left, at)
+            with pawl.open(PATH) as again:
+                again.resize(4 * PAGE)
+        self.assertGreater(at, 5)
+
     def test_counted(self):
         with pawl.open(PATH, tracker="fault", apply="eager", medium="block",
                        journal_size_bytes=1 << 20) as m:
@@ -370,6 +404,27 @@ class Sizes(Case):
         self.assertEqual(len(content("new")), 100)
         with pawl.open("new", 50) as m:
             self.assertEqual(len(m), 100)
+
+    def test_a_size_that_another_committed_meanwhile_is_kept(self):
+        def opened_behind(what, **arguments):
+            """Opens the file; another process does `what` with it just before it is mapped, once."""
+            real, todo = pawl._mapping.call, [what]
+
+            def call(name, *rest, **named):
+                if name == "pawl_mmap_with" and todo:
+                    self.assertEqual(script(todo.pop()).returncode, 0)
+                return real(name, *rest, **named)
+            with unittest.mock.patch("pawl._mapping.call", call):
+                return pawl.open("new", create=True, **arguments)
+
+        with opened_behind("with pawl.open('new', 3 * 4096, create=True) as m: m[:] = b'B' * 3 * 4096",
+                           size=PAGE) as m:
+            self.assertEqual(m[:], b"B" * 3 * PAGE)
+        self.assertEqual(content("new"), b"B" * 3 * PAGE)
+        with opened_behind("with pawl.open('new') as m: m.resize(4096)") as m:
+            self.assertEqual(m[:], b"B" * PAGE)
+        with opened_behind("with pawl.open('new') as m: m.resize(100)", size=PAGE, capacity=3 * PAGE) as m:
+            self.assertEqual(m[:], b"B" * 100 + bytes(PAGE - 100))
 
     def test_empty(self):
         open("empty", "wb").close()
