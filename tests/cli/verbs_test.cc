@@ -1,14 +1,21 @@
 // The command line itself, and the verbs run, doctor and bench.
+#include <elf.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "cli/command.h"
 #include "support/temporary_directory.h"
@@ -415,6 +422,28 @@ TEST(Doctor, CallsADirectoryUnsafeThatHasNoRoomForAJournal) {
     }
     EXPECT_TRUE(is_said) << answer.out;
   }
+}
+
+// Of the finding of this name; empty where there is none.
+std::string value_of(const Answer& answer, const std::string& name, const char* field = "value") {
+  const json parsed = json::parse(answer.out, nullptr, false);
+  EXPECT_FALSE(parsed.is_discarded()) << answer.out << answer.err;
+  for (const json& finding : parsed["findings"]) {
+    if (finding["name"] == name) return finding[field];
+  }
+  return {};
+}
+
+// The longest mount point was judged: here that of /proc, which another mount hides.
+TEST(Doctor, JudgedAFileSystemThatAnotherHides) {
+  const TemporaryDirectory directory;
+  const Answer answer = with_own_mounts(
+      "mkdir \"$0/below\" && mount --rbind /proc \"$0/below\" && mount -t tmpfs none \"$0\" &&\n"
+      "mkdir \"$0/below\" || exit 77\n"
+      "exec \"$PAWL_COMMAND\" doctor --json \"$0/below\"",
+      directory.path().string());
+  if (answer.code == kNoMounts) GTEST_SKIP() << answer.err;
+  EXPECT_EQ(value_of(answer, "file system"), "tmpfs on none at " + directory.path().string());
 }
 
 TEST(Doctor, RefusesWhatIsNoDirectory) {
