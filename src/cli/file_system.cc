@@ -143,7 +143,7 @@ void try_out(FileSystemFacts& facts) {
   facts.can_create = true;
   facts.has_allocation =
       without_size_signal([&] { return ::fallocate(trial, 0, 0, kTrialBytes); }) == 0 ||
-      is_want_of_space(errno);
+      is_want_of_space(errno) || code_of_size(errno, kTrialBytes) != PAWL_ERROR_NONE;
   facts.has_attributes = ::fsetxattr(trial, kMarkAttribute, "trial", 5, 0) == 0;
   const std::string again = link_to_descriptor(trial);
   const Descriptor direct(::open(again.c_str(), O_RDWR | O_CLOEXEC | O_DIRECT));
@@ -173,7 +173,10 @@ Result<FileSystemFacts> look_at_directory(const std::string& directory) {
                      (attributes.stx_attributes & STATX_ATTR_APPEND) == 0;
   // Settings that are not understood no file is mapped with.
   const Result<Options> options = Options::from_environment();
-  facts.journal_bytes = (options.ok() ? options.value() : Options{}).journal_size_bytes;
+  const Options used = options.ok() ? options.value() : Options{};
+  facts.journal_bytes = used.journal_size_bytes;
+  facts.first_journal_bytes = used.first_journal_bytes(0);
+  facts.file_bytes_max = file_size_limit();
   struct statvfs space{};
   if (::statvfs(facts.directory.c_str(), &space) == 0) {
     facts.free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;

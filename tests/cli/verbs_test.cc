@@ -446,6 +446,22 @@ TEST(Doctor, JudgedAFileSystemThatAnotherHides) {
   EXPECT_EQ(value_of(answer, "file system"), "tmpfs on none at " + directory.path().string());
 }
 
+TEST(Doctor, TookALimitOfAFilesSizeForAWantOfFallocate) {
+  const TemporaryDirectory directory;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  for (const auto& [bytes, level] : {std::pair{32 << 10, "unsafe"}, {64 << 20, "note"}}) {
+    const rlimit limit{static_cast<rlim_t>(bytes), before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    const Answer answer = pawl({"doctor", "--json", directory.path().string()});
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_EQ(value_of(answer, "size limit", "level"), level) << answer.out;
+    EXPECT_EQ(value_of(answer, "reservation"), "yes") << answer.out;
+    EXPECT_TRUE(contains(value_of(answer, "size limit", "why"), "(RLIMIT_FSIZE)")) << answer.out;
+  }
+  EXPECT_EQ(value_of(pawl({"doctor", "--json", directory.path().string()}), "size limit"), "");
+}
+
 TEST(Doctor, RefusesWhatIsNoDirectory) {
   EXPECT_EQ(pawl({"doctor", "/no/such/directory"}).code, 1);
   EXPECT_EQ(pawl({"doctor", "/etc/passwd"}).code, 1);

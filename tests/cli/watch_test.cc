@@ -658,6 +658,35 @@ TEST_F(Watch, CountsTheSpaceOfJournals) {
   EXPECT_FALSE(answer.out.ends_with("\n0\n3\n")) << answer.out << answer.err;
 }
 
+// 32 KiB are less than a journal begins with; 64 are enough for that, and not for all of the file.
+TEST_F(Watch, DidNotKnowTheLimitOfAFilesSize) {
+  struct Limited {
+    const char* kibibytes;
+    const char* what;
+    const char* weight;
+    int code;
+  };
+  for (const auto& [kibibytes, what, weight, code] : {Limited{"32", "good", "cannot", 3},
+                                                      {"64", "change_all", "but", 3},
+                                                      {"64", "good", "", 0}}) {
+    const Words command = {"bash", "-c",
+                           std::string("ulimit -f ") + kibibytes + "; exec " + watched_program() +
+                               " " + what + " " + file_};
+    const Seen seen = watch(command);
+    std::string found;
+    const json file = seen.file(file_);
+    for (const json& finding : file["findings"]) {
+      if (finding["code"] == "size_limit") found = finding["weight"];
+    }
+    EXPECT_EQ(found, weight) << seen.answer.dump(1);
+    std::filesystem::remove(file_);
+    Words run = {"run", "--atomic", "*.db", "--"};
+    run.insert(run.end(), command.begin(), command.end());
+    const Answer answer = pawl(run);
+    EXPECT_EQ(answer.code, code) << answer.err;
+  }
+}
+
 // Of a process that has nothing to do with the program, and a file of a server that stands still.
 TEST_F(Watch, WaitedForAFileServerOfAnotherProcess) {
   const std::string served = directory_ / "served";
