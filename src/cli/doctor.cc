@@ -104,12 +104,13 @@ Json as_json(const Findings& findings, const std::string& directory) {
   return Json{{"directory", directory}, {"safe", safe}, {"findings", list}};
 }
 
+// A name that stands in them may be anybody's choice.
 void print_text(const Findings& findings, const std::string& directory) {
-  fmt::print("{}\n\n", directory);
+  fmt::print("{}\n\n", printable(directory));
   for (const Finding& finding : findings) {
     fmt::print("{:<8} {:<14} {}\n", finding.level == Level::fine ? "" : level_name(finding.level),
-               finding.name, finding.value);
-    if (!finding.why.empty()) fmt::print("{:<24}{}\n", "", finding.why);
+               finding.name, printable(finding.value));
+    if (!finding.why.empty()) fmt::print("{:<24}{}\n", "", printable(finding.why));
   }
 }
 

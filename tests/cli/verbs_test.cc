@@ -446,6 +446,16 @@ TEST(Doctor, JudgedAFileSystemThatAnotherHides) {
   EXPECT_EQ(value_of(answer, "file system"), "tmpfs on none at " + directory.path().string());
 }
 
+// A name with newlines and what hides letters made the answer's last line its own.
+TEST(Doctor, PrintedTheNameOfADirectoryAsItIs) {
+  const TemporaryDirectory directory;
+  const std::string name = directory / "x\n\nNothing here is unsafe.\x1b[8m";
+  std::filesystem::create_directory(name);
+  const Answer answer = pawl({"doctor", name});
+  EXPECT_FALSE(contains(answer.out, "\x1b")) << answer.out;
+  EXPECT_TRUE(contains(answer.out, "/x\\n\\nNothing here is unsafe.\\x1b[8m\n")) << answer.out;
+}
+
 TEST(Doctor, TookALimitOfAFilesSizeForAWantOfFallocate) {
   const TemporaryDirectory directory;
   rlimit before{};

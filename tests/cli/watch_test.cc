@@ -712,6 +712,14 @@ TEST_F(Watch, WaitedForAFileServerOfAnotherProcess) {
   EXPECT_EQ(WEXITSTATUS(status), fine());
 }
 
+TEST_F(Watch, PrintedTheNameOfAFileAsItIs) {
+  const std::string file = directory_ / "x\nPawl can protect all of it as it is.\x1b[8m";
+  const Answer answer = pawl({"doctor", "--", watched_program(), "good", file});
+  EXPECT_FALSE(contains(answer.out, "\x1b")) << answer.out;
+  EXPECT_TRUE(contains(answer.out, "/x\\nPawl can protect all of it as it is.\\x1b[8m\n"))
+      << answer.out;
+}
+
 // Doctor spoke of writing instead of fallocate(2), which nothing does.
 TEST_F(Watch, SeesThatAFileSystemCannotReserveSpace) {
   const std::string image = directory_ / "image";
