@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <limits>
 
 #include "cli/text.h"
 #include "medium/refused_file_systems.h"
@@ -83,6 +84,19 @@ void examine_type(Findings& findings, const FileSystemFacts& facts) {
     finding.why = "a file system in user space: durability is what its program makes of it";
   }
   findings.push_back(finding);
+}
+
+void examine_size_limit(Findings& findings, const FileSystemFacts& facts) {
+  if (facts.file_bytes_max == std::numeric_limits<std::uint64_t>::max()) return;
+  const bool is_too_small = facts.file_bytes_max < facts.first_journal_bytes;
+  findings.push_back(
+      {"size limit", size_text(facts.file_bytes_max), is_too_small ? Level::unsafe : Level::note,
+       is_too_small
+           ? "no file may become larger (RLIMIT_FSIZE), and a journal begins with " +
+                 size_text(facts.first_journal_bytes) +
+                 ": nothing can be mapped atomically; raise the limit (ulimit -f)"
+           : "no file may become larger (RLIMIT_FSIZE), nor a journal: a commit that needs more "
+             "fails; raise the limit (ulimit -f) where that is too little"});
 }
 
 bool has_option(const std::string& options, const std::string& option) {
@@ -188,6 +202,7 @@ Findings examine_directory(const FileSystemFacts& facts) {
   examine_type(findings, facts);
   examine_mount_options(findings, facts);
   examine_abilities(findings, facts);
+  examine_size_limit(findings, facts);
   examine_disk(findings, facts);
   return findings;
 }

@@ -104,12 +104,13 @@ Json as_json(const Findings& findings, const std::string& directory) {
   return Json{{"directory", directory}, {"safe", safe}, {"findings", list}};
 }
 
+// A name that stands in them may be anybody's choice.
 void print_text(const Findings& findings, const std::string& directory) {
-  fmt::print("{}\n\n", directory);
+  fmt::print("{}\n\n", printable(directory));
   for (const Finding& finding : findings) {
     fmt::print("{:<8} {:<14} {}\n", finding.level == Level::fine ? "" : level_name(finding.level),
-               finding.name, finding.value);
-    if (!finding.why.empty()) fmt::print("{:<24}{}\n", "", finding.why);
+               finding.name, printable(finding.value));
+    if (!finding.why.empty()) fmt::print("{:<24}{}\n", "", printable(finding.why));
   }
 }
 
@@ -128,16 +129,21 @@ Findings examine_marks(const Marks& marks) {
          "what these store into a mapping the store tracker does not see; compile with pawl-clang "
          "those that do"});
   }
-  findings.push_back(
-      {"store",
-       marks.found ? "available" : "refused, unless it opens a library with marks before it maps",
-       marks.found         ? Level::fine
-       : store_is_chosen() ? Level::unsafe
-                           : Level::note,
-       marks.found ? ""
-                   : "nothing marks its stores, so each commit would be empty; "
-                     "compile with pawl-clang, or choose another tracker "
-                     "(PAWL_TRACKER=auto)"});
+  if (!marks.not_read.empty()) {
+    findings.push_back(
+        {"not read", marks.not_read, Level::note, "whether these have marks is not known"});
+  }
+  const char* const without_marks =
+      marks.not_read.empty() ? "refused, unless it opens a library with marks before it maps"
+                             : "refused, unless a library that was not read has marks";
+  findings.push_back({"store", marks.found ? "available" : without_marks,
+                      marks.found         ? Level::fine
+                      : store_is_chosen() ? Level::unsafe
+                                          : Level::note,
+                      marks.found ? ""
+                                  : "nothing marks its stores, so each commit would be empty; "
+                                    "compile with pawl-clang, or choose another tracker "
+                                    "(PAWL_TRACKER=auto)"});
   return findings;
 }
 
@@ -191,9 +197,11 @@ int doctor(const DoctorArguments& arguments) {
   if (!program.ok()) return false;
   const Result<Marks> marks = find_marks(program.value());
   if (!marks.ok() || marks.value().found) return false;
+  const std::string& not_read = marks.value().not_read;
   complain("doctor",
            "with PAWL_TRACKER=store every mapping is refused, for there are no marks in " +
                marks.value().without +
+               (not_read.empty() ? "" : ", unless there are in what was not read: " + not_read) +
                "; compile with pawl-clang, or choose another tracker "
                "(PAWL_TRACKER=auto)");
   return true;

@@ -4,28 +4,26 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
+#include <utility>
 
+#include "cli/elf_image.h"
 #include "medium/status.h"
 
 namespace pawl::cli {
 
 class FaseFunctions {
  public:
-  // The program is not started, and nothing outside of its file is looked at.
+  // The program is not started.
   static Result<FaseFunctions> read(const std::string& program);
 
   // "push() at stack.c:12"; empty: the program has no such function, or region.
   std::string place(std::uint32_t function, std::uint32_t region) const;
 
  private:
-  template <class Object>
-  const Object* at(std::uint64_t offset, std::uint64_t count) const;
-  // Of an address in the program, which is loaded where its file says.
-  std::uint64_t offset_of(std::uint64_t address) const;
-  std::string text_at(std::uint64_t address) const;
+  explicit FaseFunctions(ElfImage program) : program_(std::move(program)) {}
+  std::string text_at(const void* address) const;
 
-  std::vector<char> bytes_;
+  ElfImage program_;  // which is loaded where its file says
 };
 
 }  // namespace pawl::cli

@@ -19,6 +19,7 @@
 #include "mapping/options.h"
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
+#include "medium/mount_id.h"
 #include "medium/new_file.h"
 #include "medium/refused_file_systems.h"
 #include "medium/size_limit.h"
@@ -28,12 +29,6 @@ namespace pawl::cli {
 namespace {
 
 constexpr off_t kTrialBytes = 64 * 1024;
-
-bool is_within(const std::string& path, const std::string& mount_point) {
-  if (mount_point == "/") return true;
-  return path.starts_with(mount_point) &&
-         (path.size() == mount_point.size() || path[mount_point.size()] == '/');
-}
 
 // mountinfo writes space, tab, newline and backslash as \ooo.
 std::string unescape(const std::string& text) {
@@ -49,8 +44,9 @@ std::string unescape(const std::string& text) {
   return plain;
 }
 
-// The mount that a path is on: the longest mount point, and of equal ones the last.
-void find_mount(FileSystemFacts& facts) {
+// The mount that the directory was reached by.  Names do not tell: one mount may hide another.
+void find_mount(FileSystemFacts& facts, int directory) {
+  const std::string wanted = std::to_string(mount_of(directory));
   std::ifstream mounts("/proc/self/mountinfo");
   facts.has_proc = mounts.is_open();
   for (std::string line; std::getline(mounts, line);) {
@@ -64,13 +60,12 @@ void find_mount(FileSystemFacts& facts) {
     std::string point;
     std::string options;
     before >> id >> parent >> device >> root >> point >> options;
-    point = unescape(point);
-    if (!is_within(facts.directory, point) || point.size() < facts.mount_point.size()) continue;
+    if (id != wanted) continue;
     std::istringstream after(line.substr(dash + 3));
     std::string super_options;
     after >> facts.type >> facts.source >> super_options;
     facts.source = unescape(facts.source);
-    facts.mount_point = point;
+    facts.mount_point = unescape(point);
     facts.options = options + "," + super_options;
   }
 }
@@ -148,7 +143,7 @@ void try_out(FileSystemFacts& facts) {
   facts.can_create = true;
   facts.has_allocation =
       without_size_signal([&] { return ::fallocate(trial, 0, 0, kTrialBytes); }) == 0 ||
-      is_want_of_space(errno);
+      is_want_of_space(errno) || code_of_size(errno, kTrialBytes) != PAWL_ERROR_NONE;
   facts.has_attributes = ::fsetxattr(trial, kMarkAttribute, "trial", 5, 0) == 0;
   const std::string again = link_to_descriptor(trial);
   const Descriptor direct(::open(again.c_str(), O_RDWR | O_CLOEXEC | O_DIRECT));
@@ -164,8 +159,9 @@ Result<FileSystemFacts> look_at_directory(const std::string& directory) {
   }
   FileSystemFacts facts;
   facts.directory = real.data();
+  const Descriptor opened(::open(facts.directory.c_str(), O_PATH | O_CLOEXEC));
   struct stat status{};
-  if (::stat(facts.directory.c_str(), &status) != 0) {
+  if (!opened.valid() || ::fstat(opened.get(), &status) != 0) {
     return FailedCall{errno, "cannot look at " + directory};
   }
   if (!S_ISDIR(status.st_mode)) {
@@ -177,12 +173,15 @@ Result<FileSystemFacts> look_at_directory(const std::string& directory) {
                      (attributes.stx_attributes & STATX_ATTR_APPEND) == 0;
   // Settings that are not understood no file is mapped with.
   const Result<Options> options = Options::from_environment();
-  facts.journal_bytes = (options.ok() ? options.value() : Options{}).journal_size_bytes;
+  const Options used = options.ok() ? options.value() : Options{};
+  facts.journal_bytes = used.journal_size_bytes;
+  facts.first_journal_bytes = used.first_journal_bytes(0);
+  facts.file_bytes_max = file_size_limit();
   struct statvfs space{};
   if (::statvfs(facts.directory.c_str(), &space) == 0) {
     facts.free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;
   }
-  find_mount(facts);
+  find_mount(facts, opened.get());
   if (facts.has_proc && facts.mount_point.empty()) find_type_without_mount(facts);
   find_disk(facts, status.st_dev);
   try_out(facts);

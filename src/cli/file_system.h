@@ -16,7 +16,9 @@ struct FileSystemFacts {
   std::string mount_point;  // empty: /proc/self/mountinfo does not show it, as in a chroot
   std::string options;      // of mount and file system
   std::uint64_t free_bytes = 0;
-  std::uint64_t journal_bytes = 0;  // that each file takes beside it
+  std::uint64_t journal_bytes = 0;        // that each file takes beside it
+  std::uint64_t first_journal_bytes = 0;  // and with which it begins, where the file is small
+  std::uint64_t file_bytes_max = 0;       // by RLIMIT_FSIZE
 
   bool can_remove = true;   // what was created: no append-only directory
   bool can_create = false;  // the rest was tried with a file of our own only if so

@@ -9,12 +9,13 @@
 namespace pawl::cli {
 
 struct Marks {
-  bool found = false;        // in the program or in a library that it is linked with
-  std::string marked = {};   // those that have some, by their paths
-  std::string without = {};  // those that have none, but for libraries whose functions are wrapped
+  bool found = false;         // in the program or in a library that it is linked with
+  std::string marked = {};    // those that have some, by their paths
+  std::string without = {};   // those that have none, but for libraries whose functions are wrapped
+  std::string not_read = {};  // libraries of which it is not known, and why
 };
 
-// Asks the program's dynamic loader for its libraries; nothing of the program is executed.
+// Nothing that the program names is executed.
 Result<Marks> find_marks(const std::string& program);
 
 }  // namespace pawl::cli

@@ -25,6 +25,7 @@
 #include "medium/kept_journal.h"
 #include "medium/law.h"
 #include "medium/memory_functions.h"
+#include "medium/mount_id.h"
 #include "medium/parked_descriptors.h"
 #include "medium/permissions.h"
 #include "medium/refused_file_systems.h"
@@ -121,13 +122,6 @@ Result<FileIdentity> identity_of(int descriptor, const std::string& path) {
   if (!generation.ok()) return generation.status();
   identity.birth_time_ns = identity.generation;
   return identity;
-}
-
-// Of the mount that the file was opened through; 0 where the kernel does not say.
-std::uint64_t mount_of(int descriptor) {
-  struct statx status{};
-  if (::statx(descriptor, "", AT_EMPTY_PATH, STATX_MNT_ID, &status) != 0) return 0;
-  return (status.stx_mask & STATX_MNT_ID) != 0 ? status.stx_mnt_id : 0;
 }
 
 bool attributes_unsupported(int error_number) {

@@ -1,14 +1,21 @@
 // The command line itself, and the verbs run, doctor and bench.
+#include <elf.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "cli/command.h"
 #include "support/temporary_directory.h"
@@ -415,6 +422,149 @@ TEST(Doctor, CallsADirectoryUnsafeThatHasNoRoomForAJournal) {
     }
     EXPECT_TRUE(is_said) << answer.out;
   }
+}
+
+// The least that is a program, or a library, that is linked with others.
+void write_module(const std::string& path, const std::string& interpreter,
+                  const std::vector<std::string>& needed, const std::string& runpath) {
+  struct {
+    Elf64_Ehdr header{};
+    std::array<Elf64_Phdr, 3> segments{};
+    std::array<Elf64_Dyn, 8> entries{};
+  } module;
+  std::string strings(1, '\0');
+  std::size_t count = 0;
+  const auto add = [&](Elf64_Sxword tag, const std::string& text) {
+    module.entries.at(count++) = {tag, {strings.size()}};
+    strings += text + '\0';
+    return sizeof module + strings.size() - text.size() - 1;
+  };
+  module.entries.at(count++) = {DT_STRTAB, {sizeof module}};
+  for (const std::string& name : needed) add(DT_NEEDED, name);
+  if (!runpath.empty()) add(DT_RUNPATH, runpath);
+  const std::size_t of_interpreter = sizeof module + strings.size();
+  strings += interpreter + '\0';
+  std::memcpy(module.header.e_ident, ELFMAG, SELFMAG);
+  module.header.e_ident[EI_CLASS] = ELFCLASS64;
+  module.header.e_machine = EM_X86_64;
+  module.header.e_phoff = sizeof module.header;
+  module.header.e_phnum = module.segments.size();
+  const std::size_t bytes = sizeof module + strings.size();
+  module.segments[0] = {PT_LOAD, PF_R, 0, 0, 0, bytes, bytes, 1};
+  module.segments[1] = {
+      PT_DYNAMIC, PF_R, offsetof(decltype(module), entries), 0, 0, sizeof module.entries, 0, 8};
+  module.segments[2] = {PT_INTERP, PF_R, of_interpreter, 0, 0, interpreter.size() + 1, 0, 1};
+  if (interpreter.empty()) module.header.e_phnum = 2;
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(&module), sizeof module) << strings;
+}
+
+// Of the finding of this name; empty where there is none.
+std::string value_of(const Answer& answer, const std::string& name, const char* field = "value") {
+  const json parsed = json::parse(answer.out, nullptr, false);
+  EXPECT_FALSE(parsed.is_discarded()) << answer.out << answer.err;
+  for (const json& finding : parsed["findings"]) {
+    if (finding["name"] == name) return finding[field];
+  }
+  return {};
+}
+
+// Root ran what a file of anybody's named as its loader.
+TEST(Doctor, RanTheLoaderThatAFileNames) {
+  const TemporaryDirectory directory;
+  const std::string loader = directory / "loader";
+  std::ofstream(loader) << "#!/bin/sh\ntouch " << directory / "ran" << "\n";
+  std::filesystem::permissions(loader, std::filesystem::perms::owner_all);
+  write_module(directory / "program", loader, {}, "");
+  const Answer answer = pawl({"doctor", "--json", directory / "program"});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_EQ(value_of(answer, "no marks"), directory / "program");
+  EXPECT_FALSE(std::filesystem::exists(directory / "ran"));
+}
+
+TEST(Doctor, WaitedForALibraryThatIsAFifo) {
+  const TemporaryDirectory directory;
+  ASSERT_EQ(::mkfifo((directory / "library.so").c_str(), 0600), 0);
+  write_module(directory / "program", "", {directory / "library.so"}, "");
+  const Answer answer = pawl({"doctor", "--json", directory / "program"});
+  EXPECT_TRUE(contains(value_of(answer, "not read"), "library.so is not a regular file"))
+      << answer.out;
+}
+
+TEST(Doctor, DidNotSayWhichLibrariesItCouldNotRead) {
+  const TemporaryDirectory directory;
+  const std::string program = directory / "program";
+  write_module(program, "", {"libnowhere.so.1", "libc.so.6"}, "");
+  const Answer answer = pawl({"doctor", "--json", program}, {"PAWL_TRACKER=store"});
+  EXPECT_EQ(answer.code, 9);
+  EXPECT_EQ(value_of(answer, "not read"), "libnowhere.so.1 (not found)") << answer.out;
+  EXPECT_EQ(value_of(answer, "store"), "refused, unless a library that was not read has marks");
+  // A name that is said is no terminal's to follow.
+  write_module(program, "", {"lib\x1b[8m\n.so"}, "");
+  const Answer text = pawl({"doctor", program});
+  EXPECT_TRUE(contains(text.out, "lib\\x1b[8m\\n.so (not found)")) << text.out;
+}
+
+// As the loader does: beside what needs it, and in what the loader's cache lists.
+TEST(Doctor, FindsTheLibrariesOfAProgram) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directories(directory.path() / "bin");
+  std::filesystem::create_directories(directory.path() / "lib");
+  const std::string program = directory / "bin/program";
+  const std::string first = directory / "bin/../lib/first.so";
+  const std::string second = directory / "bin/../lib/second.so";
+  write_module(program, "", {"first.so", "first.so"}, "/nowhere:$ORIGIN/../lib");
+  write_module(directory / "lib/first.so", "", {"second.so", "libc.so.6"}, "${ORIGIN}");
+  write_module(directory / "lib/second.so", "", {"first.so"}, "");
+  std::filesystem::create_symlink(program, directory / "link");
+  for (const std::string& name : {program, directory / "link"}) {
+    const Answer answer = pawl({"doctor", "--json", name});
+    EXPECT_EQ(value_of(answer, "no marks"), name + ", " + first + ", " + second) << answer.out;
+    EXPECT_EQ(value_of(answer, "not read"), "");
+  }
+  for (const char* const name : {"/bin/ls", "/bin/sh"}) {
+    const Answer answer = pawl({"doctor", "--json", name});
+    EXPECT_EQ(value_of(answer, "not read"), "") << answer.out;
+    EXPECT_TRUE(value_of(answer, "no marks").starts_with(name)) << answer.out;
+  }
+}
+
+// The longest mount point was judged: here that of /proc, which another mount hides.
+TEST(Doctor, JudgedAFileSystemThatAnotherHides) {
+  const TemporaryDirectory directory;
+  const Answer answer = with_own_mounts(
+      "mkdir \"$0/below\" && mount --rbind /proc \"$0/below\" && mount -t tmpfs none \"$0\" &&\n"
+      "mkdir \"$0/below\" || exit 77\n"
+      "exec \"$PAWL_COMMAND\" doctor --json \"$0/below\"",
+      directory.path().string());
+  if (answer.code == kNoMounts) GTEST_SKIP() << answer.err;
+  EXPECT_EQ(value_of(answer, "file system"), "tmpfs on none at " + directory.path().string());
+}
+
+// A name with newlines and what hides letters made the answer's last line its own.
+TEST(Doctor, PrintedTheNameOfADirectoryAsItIs) {
+  const TemporaryDirectory directory;
+  const std::string name = directory / "x\n\nNothing here is unsafe.\x1b[8m";
+  std::filesystem::create_directory(name);
+  const Answer answer = pawl({"doctor", name});
+  EXPECT_FALSE(contains(answer.out, "\x1b")) << answer.out;
+  EXPECT_TRUE(contains(answer.out, "/x\\n\\nNothing here is unsafe.\\x1b[8m\n")) << answer.out;
+}
+
+TEST(Doctor, TookALimitOfAFilesSizeForAWantOfFallocate) {
+  const TemporaryDirectory directory;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  for (const auto& [bytes, level] : {std::pair{32 << 10, "unsafe"}, {64 << 20, "note"}}) {
+    const rlimit limit{static_cast<rlim_t>(bytes), before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    const Answer answer = pawl({"doctor", "--json", directory.path().string()});
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_EQ(value_of(answer, "size limit", "level"), level) << answer.out;
+    EXPECT_EQ(value_of(answer, "reservation"), "yes") << answer.out;
+    EXPECT_TRUE(contains(value_of(answer, "size limit", "why"), "(RLIMIT_FSIZE)")) << answer.out;
+  }
+  EXPECT_EQ(value_of(pawl({"doctor", "--json", directory.path().string()}), "size limit"), "");
 }
 
 TEST(Doctor, RefusesWhatIsNoDirectory) {

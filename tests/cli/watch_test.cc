@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -655,6 +656,68 @@ TEST_F(Watch, CountsTheSpaceOfJournals) {
   EXPECT_TRUE(answer.out.starts_with("0\n0\n")) << answer.out << answer.err;
   EXPECT_TRUE(answer.out.ends_with("\n3\n")) << answer.out << answer.err;
   EXPECT_FALSE(answer.out.ends_with("\n0\n3\n")) << answer.out << answer.err;
+}
+
+// 32 KiB are less than a journal begins with; 64 are enough for that, and not for all of the file.
+TEST_F(Watch, DidNotKnowTheLimitOfAFilesSize) {
+  struct Limited {
+    const char* kibibytes;
+    const char* what;
+    const char* weight;
+    int code;
+  };
+  for (const auto& [kibibytes, what, weight, code] : {Limited{"32", "good", "cannot", 3},
+                                                      {"64", "change_all", "but", 3},
+                                                      {"64", "good", "", 0}}) {
+    const Words command = {"bash", "-c",
+                           std::string("ulimit -f ") + kibibytes + "; exec " + watched_program() +
+                               " " + what + " " + file_};
+    const Seen seen = watch(command);
+    std::string found;
+    const json file = seen.file(file_);
+    for (const json& finding : file["findings"]) {
+      if (finding["code"] == "size_limit") found = finding["weight"];
+    }
+    EXPECT_EQ(found, weight) << seen.answer.dump(1);
+    std::filesystem::remove(file_);
+    Words run = {"run", "--atomic", "*.db", "--"};
+    run.insert(run.end(), command.begin(), command.end());
+    const Answer answer = pawl(run);
+    EXPECT_EQ(answer.code, code) << answer.err;
+  }
+}
+
+// Of a process that has nothing to do with the program, and a file of a server that stands still.
+TEST_F(Watch, WaitedForAFileServerOfAnotherProcess) {
+  const std::string served = directory_ / "served";
+  const std::string mounted = directory_ / "mounted";
+  std::filesystem::create_directory(served);
+  std::filesystem::create_directory(mounted);
+  std::ofstream(served + "/file") << "x";
+  const std::string script =
+      "command -v bindfs >/dev/null || exit 77\n"
+      "bindfs -f -o attr_timeout=0 \"$1\" \"$2\" & server=$!\n"
+      "for i in $(seq 100); do [ -e \"$2/file\" ] && break; sleep 0.1; done\n"
+      "[ -e \"$2/file\" ] || { kill $server; exit 77; }\n"
+      "sleep 300 <>\"$2/file\" & other=$!\n"
+      "sleep 0.2; kill -STOP $server\n"
+      "timeout -s KILL 30 \"$PAWL_COMMAND\" doctor -- \"$3\" good \"$4\" >/dev/null; code=$?\n"
+      "kill -CONT $server; kill $other; wait $other; umount \"$2\"; wait $server\n"
+      "exit $code\n";
+  const int status = std::system(("exec bash -c '" + script + "' bash " + served + " " + mounted +
+                                  " " + watched_program() + " " + file_ + " 2>/dev/null")
+                                     .c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoMounts) GTEST_SKIP() << "no file system in user space here";
+  EXPECT_EQ(WEXITSTATUS(status), fine());
+}
+
+TEST_F(Watch, PrintedTheNameOfAFileAsItIs) {
+  const std::string file = directory_ / "x\nPawl can protect all of it as it is.\x1b[8m";
+  const Answer answer = pawl({"doctor", "--", watched_program(), "good", file});
+  EXPECT_FALSE(contains(answer.out, "\x1b")) << answer.out;
+  EXPECT_TRUE(contains(answer.out, "/x\\nPawl can protect all of it as it is.\\x1b[8m\n"))
+      << answer.out;
 }
 
 // Doctor spoke of writing instead of fallocate(2), which nothing does.

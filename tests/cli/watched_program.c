@@ -1033,6 +1033,17 @@ static void at_once(const char* path, int files) {
   for (int i = 0; i < files && i < 64; ++i) commit(memory[i]);
 }
 
+/* All of a file of 64 KiB is changed in one go. */
+static void change_all(const char* path) {
+  const size_t length = 16 * kPage;
+  const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (file < 0 || ftruncate(file, (off_t)length) != 0) refuse("open");
+  char* const memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) refuse("mmap");
+  for (size_t i = 0; i < length; ++i) memory[i] = (char)rand();
+  if (msync(memory, length, MS_SYNC) != 0) refuse("msync");
+}
+
 /* FILE.PID. */
 static void own_name(const char* path) {
   char name[4096];
@@ -1228,6 +1239,8 @@ int main(int count, char** words) {
     many(words[2], atoi(words[3]));
   } else if (strcmp(what, "at_once") == 0 && count == 4) {
     at_once(words[2], atoi(words[3]));
+  } else if (strcmp(what, "change_all") == 0) {
+    change_all(words[2]);
   } else if (strcmp(what, "own_name") == 0) {
     own_name(words[2]);
   } else if (strcmp(what, "unmaps_late") == 0) {

@@ -81,6 +81,18 @@ TEST_F(FaseCommand, RecoverRunsTheProgramThatWasInterrupted) {
   open_and([](pawl_fase* fase) { EXPECT_EQ(accounts_of(fase)[1].transfers, 1u); });
 }
 
+// All of it was read into memory.
+TEST_F(FaseCommand, ReadAProgramOfWhateverSize) {
+  interrupt();
+  const std::string program = path_ + ".program";
+  std::filesystem::copy_file(std::filesystem::canonical("/proc/self/exe"), program);
+  std::filesystem::resize_file(program, std::uintmax_t{6} << 30);
+  const Answer answer = test::pawl({"fase", "info", "--binary", program, path_});
+  std::filesystem::remove(program);
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(answer.err, HasSubstr("has 6.0 GiB, more than the 1.0 GiB that are read of it"));
+}
+
 TEST_F(FaseCommand, ASnapshotIsNotTornAndHasNoHalfOfASection) {
   const std::string copy = path_ + ".copy";
   interrupt();

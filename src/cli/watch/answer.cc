@@ -110,9 +110,12 @@ std::string counts_text(const std::map<std::string, std::uint64_t>& counts) {
   return text.empty() ? "never" : text;
 }
 
+// As the names that stand in a text must be: they are anybody's choice.
+void print_line(const std::string& text) { fmt::print("{}\n", printable(text)); }
+
 // Breaks a text at spaces, each line after `indent` spaces.
 void print_wrapped(std::size_t indent, const std::string& text) {
-  std::istringstream words(text);
+  std::istringstream words(printable(text));
   std::string line;
   for (std::string word; words >> word;) {
     if (!line.empty() && indent + line.size() + 1 + word.size() > kLineColumns) {
@@ -129,8 +132,8 @@ void print_remark(const Remark& remark) {
   if (remark.count > 1) {
     seen += fmt::format("{}{} in all", seen.empty() ? "" : "; ", count_text(remark.count, "time"));
   }
-  fmt::print("  {:<7} {}{}{}\n", weight_name(remark.weight), remark.code, seen.empty() ? "" : ": ",
-             seen);
+  print_line(fmt::format("  {:<7} {}{}{}", weight_name(remark.weight), remark.code,
+                         seen.empty() ? "" : ": ", seen));
   print_wrapped(10, remark.why + ".");
   print_wrapped(10, "What to do: " + remark.advice + ".");
 }
@@ -160,7 +163,8 @@ std::string ending_text(const Ending& ending) {
 
 void print_file(const FileFacts& file, const FileJudgement& judgement,
                 const std::string& protecting_line) {
-  fmt::print("\n{}\n", file.path);
+  fmt::print("\n");
+  print_line(file.path);
   fmt::print("  mapped        {}, {}, at most {} at once\n", count_text(file.mappings, "time"),
              file.is_mapped_writable ? "shared and writable" : "shared, for reading",
              size_text(file.longest_mapping_bytes));
@@ -171,7 +175,7 @@ void print_file(const FileFacts& file, const FileJudgement& judgement,
   fmt::print("  synchronised  {}\n", counts_text(file.synchronisations));
   fmt::print("{}\n", verdict_text(judgement));
   for (const Remark& remark : judgement.remarks) print_remark(remark);
-  if (!protecting_line.empty()) fmt::print("  {}\n", protecting_line);
+  if (!protecting_line.empty()) print_line("  " + protecting_line);
 }
 
 // Files of one directory of which the same is to be said.
@@ -303,11 +307,11 @@ Json answer_json(const ProgramFacts& facts, const Judgement& judgement,
 
 void print_answer(const ProgramFacts& facts, const Judgement& judgement,
                   const std::vector<std::string>& command) {
-  fmt::print("{} {}. {}, {}.\n", command.front(), ending_text(facts.ending),
-             facts.processes == 1 ? "1 process" : fmt::format("{} processes", facts.processes),
-             judgement.files.size() == 1
-                 ? "1 file to judge"
-                 : fmt::format("{} files to judge", judgement.files.size()));
+  print_line(fmt::format(
+      "{} {}. {}, {}.", command.front(), ending_text(facts.ending),
+      facts.processes == 1 ? "1 process" : fmt::format("{} processes", facts.processes),
+      judgement.files.size() == 1 ? "1 file to judge"
+                                  : fmt::format("{} files to judge", judgement.files.size())));
   print_files(facts, judgement, command);
   if (!judgement.remarks.empty()) {
     fmt::print("\nThe program as a whole:\n");
@@ -318,8 +322,8 @@ void print_answer(const ProgramFacts& facts, const Judgement& judgement,
     print_wrapped(0, "Not all was looked at: " + limit + ".");
   }
   if (std::ranges::count_if(judgement.files, is_offered) > 1) {
-    fmt::print("\nAll that can be protected:\n  {}\n",
-               run_line(facts, judgement, judgement.files, command));
+    fmt::print("\nAll that can be protected:\n");
+    print_line("  " + run_line(facts, judgement, judgement.files, command));
   }
   if (const auto paths = paths_to_leave_out(facts, judgement); !paths.empty()) {
     std::string names;

@@ -40,6 +40,8 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kPrivateCopyBytesMax = std::uint64_t{1} << 30;  // the face copies no more
+// Into such a journal a record of the whole file fits, with what it says of its pages.
+constexpr std::uint64_t kJournalBytesPerFileByte = 2;
 constexpr std::size_t kControlBytesMax = 65536;
 constexpr std::size_t kTouchBytesMax = 64;
 constexpr std::size_t kTouchesMax = 256;  // each has the file written out
@@ -946,9 +948,9 @@ void Calls::count_journals(const Call& call, const FileKey& file) {
   const std::string link = link_to(call.thread, fmt::format("fd/{}", number(call.arguments[4])));
   struct stat mapped{};
   struct statvfs space{};
-  if (::stat(link.c_str(), &mapped) != 0 || ::statvfs(link.c_str(), &space) != 0 ||
-      space.f_blocks == 0)
-    return;
+  if (::stat(link.c_str(), &mapped) != 0) return;
+  see_size_limit(call, file, static_cast<std::uint64_t>(mapped.st_size));
+  if (::statvfs(link.c_str(), &space) != 0 || space.f_blocks == 0) return;
   journal_bytes_[file] = options_.first_journal_bytes(static_cast<std::uint64_t>(mapped.st_size));
   std::uint64_t files = 0;
   std::uint64_t wanted = 0;
@@ -964,6 +966,24 @@ void Calls::count_journals(const Call& call, const FileKey& file) {
   see(file, Sight::journal_space,
       fmt::format("{} mapped there at once take {} for their journals, and {} are free",
                   count_text(files, "file"), size_text(wanted), size_text(free)));
+}
+
+// How much is changed between two synchronisations is not known; all of the file at most.
+void Calls::see_size_limit(const Call& call, const FileKey& file, std::uint64_t file_bytes) {
+  rlimit limit{};
+  if (::prlimit(call.process, RLIMIT_FSIZE, nullptr, &limit) != 0 ||
+      limit.rlim_cur == RLIM_INFINITY)
+    return;
+  const std::uint64_t first = options_.first_journal_bytes(file_bytes);
+  const std::string seen =
+      fmt::format("process {} has a limit of {}, the file has {}, and its journal begins with {}",
+                  process_text(call.process), size_text(limit.rlim_cur), size_text(file_bytes),
+                  size_text(first));
+  if (limit.rlim_cur < first) {
+    see(file, Sight::size_limit, seen);
+  } else if (limit.rlim_cur / kJournalBytesPerFileByte < file_bytes) {
+    see(file, Sight::size_limit_may, seen);
+  }
 }
 
 Wants Calls::remap_entered(const Call& call) {

@@ -176,6 +176,7 @@ class Calls final : public Observer {
   void see_sandbox(const Process& process, const FileKey& file);
   void count_descriptors(const Call& call);
   void count_journals(const Call& call, const FileKey& file);
+  void see_size_limit(const Call& call, const FileKey& file, std::uint64_t file_bytes);
   Wants remap_entered(const Call& call);
   void remapped(const Call& call, std::uint64_t address);
   void range_synchronised(const Call& call);

@@ -1,85 +1,36 @@
 #include "cli/watch/elf_file.h"
 
-#include <elf.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <span>
-#include <string_view>
 
-#include "medium/regular_file.h"
+#include "cli/elf_image.h"
 
 namespace pawl::cli::watch {
 
 namespace {
 
 constexpr std::size_t kFileBytesMax = std::size_t{64} << 20;
-constexpr std::size_t kSectionsMax = 1024;
+constexpr std::size_t kNameBytesMax = 4096;
 
-class Bytes {
- public:
-  explicit Bytes(std::vector<char> bytes) : bytes_(std::move(bytes)) {}
-
-  template <class T>
-  bool get(std::uint64_t offset, T& into) const {
-    if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T)) return false;
-    std::memcpy(&into, bytes_.data() + offset, sizeof(T));
-    return true;
-  }
-  std::span<const char> part(std::uint64_t offset, std::uint64_t length) const {
-    if (offset > bytes_.size() || bytes_.size() - offset < length) return {};
-    return std::span(bytes_).subspan(offset, length);
-  }
-  std::string text(std::uint64_t offset) const {
-    if (offset >= bytes_.size()) return {};
-    const char* const begin = bytes_.data() + offset;
-    return {begin, ::strnlen(begin, bytes_.size() - offset)};
-  }
-
- private:
-  std::vector<char> bytes_;
-};
-
-Result<Bytes> read_whole(const std::string& path) {
-  const Result<Descriptor> file = open_regular(path, O_RDONLY | O_CLOEXEC);
-  if (!file.ok()) return file.status();
-  std::vector<char> bytes;
-  std::vector<char> piece(std::size_t{1} << 20);
-  for (ssize_t got = 0; (got = ::read(file.value().get(), piece.data(), piece.size())) > 0;) {
-    bytes.insert(bytes.end(), piece.begin(), piece.begin() + got);
-    if (bytes.size() > kFileBytesMax) {
-      return Status::failure(EFBIG,
-                             path + " is larger than 64 MiB, more than is read of a library");
-    }
-  }
-  return Bytes(std::move(bytes));
-}
-
-std::vector<CodeSegment> code_segments(const Bytes& bytes, const Elf64_Ehdr& header) {
+std::vector<CodeSegment> code_segments(const ElfImage& image) {
   std::vector<CodeSegment> segments;
-  for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr segment{};
-    if (!bytes.get(header.e_phoff + i * sizeof(segment), segment)) break;
+  for (const Elf64_Phdr& segment : image.segments()) {
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
     segments.push_back({segment.p_offset, segment.p_vaddr, segment.p_filesz});
   }
   return segments;
 }
 
-std::vector<ExportedFunction> exported_functions(const Bytes& bytes, const Elf64_Shdr& symbols,
+std::vector<ExportedFunction> exported_functions(const FileBytes& bytes, const Elf64_Shdr& symbols,
                                                  const Elf64_Shdr& names) {
   std::vector<ExportedFunction> functions;
-  const std::uint64_t count = symbols.sh_size / sizeof(Elf64_Sym);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    Elf64_Sym symbol{};
-    if (!bytes.get(symbols.sh_offset + i * sizeof(symbol), symbol)) break;
+  const std::size_t count = symbols.sh_size / sizeof(Elf64_Sym);
+  const auto* const first = bytes.at<Elf64_Sym>(symbols.sh_offset, count);
+  for (const Elf64_Sym& symbol : std::span(first, first == nullptr ? 0 : count)) {
     const auto type = ELF64_ST_TYPE(symbol.st_info);
     if (symbol.st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_GNU_IFUNC)) continue;
     functions.push_back({symbol.st_value, symbol.st_value + symbol.st_size,
-                         bytes.text(names.sh_offset + symbol.st_name)});
+                         bytes.text(names.sh_offset + symbol.st_name, kNameBytesMax)});
   }
   std::ranges::sort(functions, {}, &ExportedFunction::begin);
   return functions;
@@ -116,29 +67,22 @@ std::set<std::string> ElfFile::names() const {
 }
 
 Result<ElfFile> read_elf_file(const std::string& path) {
-  Result<Bytes> read = read_whole(path);
+  const Result<ElfImage> read = ElfImage::read(path, kFileBytesMax);
   if (!read.ok()) return read.status();
-  const Bytes& bytes = read.value();
-  Elf64_Ehdr header{};
-  if (!bytes.get(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_ident[EI_CLASS] != ELFCLASS64) {
-    return Status::failure(ENOEXEC, path + " is no 64-bit ELF file");
-  }
+  const FileBytes& bytes = read.value().bytes();
   ElfFile file;
-  file.segments = code_segments(bytes, header);
-  std::vector<Elf64_Shdr> sections;
-  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(header.e_shnum, kSectionsMax); ++i) {
-    Elf64_Shdr section{};
-    if (!bytes.get(header.e_shoff + i * sizeof(section), section)) break;
-    sections.push_back(section);
-  }
-  if (header.e_shstrndx >= sections.size()) return file;
-  const Elf64_Shdr& names = sections[header.e_shstrndx];
+  file.segments = code_segments(read.value());
+  const auto sections = read.value().sections();
+  const std::size_t names = read.value().header().e_shstrndx;
+  if (names >= sections.size()) return file;
   for (const Elf64_Shdr& section : sections) {
     if (section.sh_type == SHT_DYNSYM && section.sh_link < sections.size()) {
       file.functions = exported_functions(bytes, section, sections[section.sh_link]);
-    } else if (bytes.text(names.sh_offset + section.sh_name) == ".eh_frame") {
-      file.frames = FrameTable(bytes.part(section.sh_offset, section.sh_size), section.sh_addr);
+    } else if (bytes.text(sections[names].sh_offset + section.sh_name, kNameBytesMax) ==
+               ".eh_frame") {
+      const auto* const first = bytes.at<char>(section.sh_offset, section.sh_size);
+      file.frames =
+          FrameTable(std::span(first, first == nullptr ? 0 : section.sh_size), section.sh_addr);
     }
   }
   return file;

@@ -75,6 +75,8 @@ enum class Sight {
   other_libraries,   // mapped by one whose root directory has other libraries
   descriptors,       // more than the process may have, with those of Pawl
   journal_space,     // less is free than the journals take
+  size_limit,        // RLIMIT_FSIZE is less than a journal begins with
+  size_limit_may,    // or less than a commit of the whole file needs
   sandbox,           // a seccomp filter of the program's breaks commits
   sandbox_may,       // one may
   log_beside,        // a log that belongs to the file is written, and is not mapped

@@ -174,6 +174,16 @@ constexpr std::array kMeanings = {
             "each mapped file has a journal, which is written when the file is first mapped: "
             "mmap() fails with ENOSPC",
             "free some space, or map fewer files at a time"},
+    Meaning{Sight::size_limit, "size_limit", Weight::cannot,
+            "each mapped file has a journal, and the process may not write a file as long as that "
+            "(RLIMIT_FSIZE): mmap() fails with EFBIG",
+            "raise the limit (ulimit -f)"},
+    Meaning{Sight::size_limit_may, "size_limit", Weight::but,
+            "Pawl writes what the program stores to the file and to its journal, and neither may "
+            "be written past the process's limit (RLIMIT_FSIZE): msync() fails with EFBIG where "
+            "so much was changed since the last one, or was changed past it",
+            "raise the limit (ulimit -f) to twice the size of the file, or see that it is enough "
+            "for what is changed between two synchronisations"},
     Meaning{Sight::sandbox, "sandbox", Weight::cannot,
             "the program installs a seccomp filter that forbids system calls which commits make: "
             "they fail, or the program is killed",

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <array>
@@ -49,6 +50,20 @@ class Numbers {
 
 std::string directory_of(pid_t process) { return "/proc/" + std::to_string(process); }
 
+// Which file it leads to does not change: for that no server is asked, which may be gone.
+FileKey key_at(const std::string& link) {
+  struct statx found{};
+  constexpr unsigned kAsked = STATX_INO | STATX_TYPE;
+  return ::statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC, kAsked, &found) == 0 &&
+                 S_ISREG(found.stx_mode)
+             ? FileKey{::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino}
+             : FileKey{};
+}
+
+FileKey key_of(pid_t process, int descriptor) {
+  return key_at(fmt::format("{}/fd/{}", directory_of(process), descriptor));
+}
+
 bool is_for_writing(pid_t process, int descriptor) {
   std::ifstream file(fmt::format("{}/fdinfo/{}", directory_of(process), descriptor));
   for (std::string line; std::getline(file, line);) {
@@ -74,10 +89,7 @@ void look_at_descriptors(Scan& scan, pid_t process, const std::set<FileKey>& fil
                                      kScannedDescriptorsMax));
       return;
     }
-    struct stat status{};
-    const std::string link = fmt::format("{}/fd/{}", directory_of(process), *number);
-    if (::stat(link.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-    const FileKey key{status.st_dev, status.st_ino};
+    const FileKey key = key_of(process, *number);
     if (!files.contains(key) || told.contains(key) || !is_for_writing(process, *number)) continue;
     told.insert(key);
     scan.holders.push_back(
@@ -89,8 +101,7 @@ void look_at_descriptors(Scan& scan, pid_t process, const std::set<FileKey>& fil
 FileKey key_of_mapping(pid_t process, const MemoryArea& area) {
   const std::string link =
       fmt::format("{}/map_files/{:x}-{:x}", directory_of(process), area.start, area.end);
-  struct stat status{};
-  return ::stat(link.c_str(), &status) == 0 ? FileKey{status.st_dev, status.st_ino} : FileKey{};
+  return key_at(link);
 }
 
 void look_at_mappings(Scan& scan, pid_t process, const std::set<FileKey>& files) {
@@ -129,12 +140,7 @@ std::vector<int> descriptors_of(pid_t process, const FileKey& file) {
   std::size_t count = 0;
   for (auto number = numbers.next(); number && ++count <= kScannedDescriptorsMax;
        number = numbers.next()) {
-    struct stat status{};
-    const std::string link = fmt::format("{}/fd/{}", directory_of(process), *number);
-    if (::stat(link.c_str(), &status) == 0 && status.st_dev == file.device &&
-        status.st_ino == file.inode) {
-      found.push_back(*number);
-    }
+    if (key_of(process, *number) == file) found.push_back(*number);
   }
   return found;
 }
