@@ -69,15 +69,20 @@ Result<bool> after_open(int descriptor, Asked asked) {
   if (table::may_be_tracked(descriptor)) return true;
   NamedFile file{};
   if (real().fstat(descriptor, &file.status) != 0 || !S_ISREG(file.status.st_mode)) return true;
+  const bool is_only_read = (real().fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY;
   auto path = path_of_descriptor(descriptor);
   if (!path.ok()) {
-    if (fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0) return true;
+    if (fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0) {
+      // A writer may have taken it away for a moment.
+      set_may_have_other_writer(
+          descriptor, !is_only_read && fgetxattr(descriptor, kNoticeAttribute, nullptr, 0) >= 0);
+      return true;
+    }
     return path.status().with_text(path.status().text() +
                                    ", and it carries Pawl's mark: its journal may hold commits");
   }
   if (path.value().empty()) return true;
   file.real_path = std::move(path.value());
-  const bool is_only_read = (real().fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY;
   if (is_only_read && asked == Asked::by_name && is_written_elsewhere(file)) return false;
   set_may_have_other_writer(descriptor, !is_only_read && concerns_us(file));
   PAWL_TRY(recover_before_use(file, is_only_read));
