@@ -767,6 +767,40 @@ static void a_file_got_a_name_that_takes_no_journal(void) {
   forget_group();
 }
 
+/* ------------------------------------------------------------------------- files that obey a flag
+ */
+
+/* No file is opened with it. */
+static int open_what_obeys(void) {
+  if (chdir(directory) != 0) return 99;
+  const int fd = open("plain", O_RDWR | O_CREAT, 0644);
+  CHECK(write(fd, "plain", 5) == 5 && close(fd) == 0);
+  struct sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TRUNC, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EXDEV),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    return 97;
+  errno = 0;
+  CHECK(open("/proc/self/comm", O_WRONLY | O_TRUNC) == -1 && errno == EXDEV);
+  CHECK(fopen("/proc/self/comm", "w") == NULL && errno == EXDEV);
+  CHECK(open("/dev/null", O_WRONLY | O_TRUNC) == -1 && errno == EXDEV);
+  struct stat status;
+  CHECK(open("plain", O_WRONLY | O_TRUNC) >= 0 && stat("plain", &status) == 0);
+  CHECK(status.st_size == 0);
+  return failures;
+}
+
+static void a_file_of_the_kernel_was_not_told_to_be_cut(void) {
+  CHECK(status_of(start("obeys", directory)) == 0);
+  unlink(in_directory("plain"));
+}
+
 /* ------------------------------------------------------------- files that join while one is aside
  */
 
@@ -837,6 +871,7 @@ static int do_part(const char* what, const char* file) {
   if (strcmp(what, "slowly") == 0) return map_while_the_name_changes();
   if (strcmp(what, "ends") == 0) return end_without_rights();
   if (strcmp(what, "child") == 0) return commit_beside_children();
+  if (strcmp(what, "obeys") == 0) return open_what_obeys();
   if (strcmp(what, "journal") == 0) return rename_to_what_takes_no_journal();
   return 2;
 }
@@ -856,6 +891,7 @@ static void all_cases(void) {
   a_file_was_cut_that_took_a_name_as_that_was_opened();
   a_child_that_no_handler_knew_changed_its_parents_file();
   a_file_got_a_name_that_takes_no_journal();
+  a_file_of_the_kernel_was_not_told_to_be_cut();
   a_file_that_joined_took_the_place_of_one_that_was_aside();
 }
 
