@@ -767,6 +767,38 @@ static void a_file_got_a_name_that_takes_no_journal(void) {
   forget_group();
 }
 
+/* -------------------------------------------------------- names that were taken away past the face
+ */
+
+static int commit_without_a_name(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  CHECK(store_and_commit(one, other, "named") == 0);
+  CHECK(syscall(SYS_unlink, "one.atomic") == 0 && has_side("one.atomic"));
+  CHECK(store_and_commit(one, other, "nameless") == 0 && !has_side("one.atomic"));
+  CHECK(store_and_commit(one, other, "again") == 0);
+  return die();
+}
+
+static int map_one(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  strcpy(one.at, "new");
+  return msync(one.at, LENGTH, MS_SYNC) != 0;
+}
+
+static void no_new_file_could_be_opened_by_the_name_of_one_that_had_gone(void) {
+  CHECK(was_killed("nameless"));
+  forget_group();
+  CHECK(status_of(start("map-one", directory)) == 0);
+  CHECK(found(in_directory("one.atomic"), 0, "new"));
+  unlink(in_directory("one.atomic"));
+  unlink(in_directory("other.atomic"));
+  unlink(in_directory("other.atomic.pawl")); /* whose group is forgotten */
+  forget_group();
+}
+
 /* ------------------------------------------------------------------------- files that obey a flag
  */
 
@@ -871,6 +903,8 @@ static int do_part(const char* what, const char* file) {
   if (strcmp(what, "slowly") == 0) return map_while_the_name_changes();
   if (strcmp(what, "ends") == 0) return end_without_rights();
   if (strcmp(what, "child") == 0) return commit_beside_children();
+  if (strcmp(what, "nameless") == 0) return commit_without_a_name();
+  if (strcmp(what, "map-one") == 0) return map_one();
   if (strcmp(what, "obeys") == 0) return open_what_obeys();
   if (strcmp(what, "journal") == 0) return rename_to_what_takes_no_journal();
   return 2;
@@ -891,6 +925,7 @@ static void all_cases(void) {
   a_file_was_cut_that_took_a_name_as_that_was_opened();
   a_child_that_no_handler_knew_changed_its_parents_file();
   a_file_got_a_name_that_takes_no_journal();
+  no_new_file_could_be_opened_by_the_name_of_one_that_had_gone();
   a_file_of_the_kernel_was_not_told_to_be_cut();
   a_file_that_joined_took_the_place_of_one_that_was_aside();
 }
