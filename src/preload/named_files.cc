@@ -157,6 +157,15 @@ Status check_takes_a_journal(const std::string& path) {
   return {};
 }
 
+Status check_has_no_journal_beside(const std::string& path) {
+  struct stat status{};
+  if (real().lstat((path + kJournalSuffix).c_str(), &status) != 0) return {};
+  return Status::failure(EEXIST, path + kJournalSuffix +
+                                     " is the journal of another file, which may need it, and "
+                                     "the file that is renamed could have none there; move it "
+                                     "away, or choose another name");
+}
+
 bool concerns_us(const NamedFile& file) {
   if (matches_a_pattern(file.real_path)) return true;
   if (has_no_sign_of_a_writer(file)) return false;

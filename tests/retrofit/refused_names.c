@@ -307,31 +307,35 @@ static void an_acknowledged_commit_was_without_a_file_that_was_renamed(void) {
  * up
  */
 
-/* Under its new name it takes no journal, and is an ordinary file: the others are committed, but no
-   call says that all are, until the program has let go of it. */
+/* Under its new name the file cannot be mapped again. */
+static int rename_and_lose(const char* from, const char* to) {
+  setenv("PAWL_JOURNAL_SIZE", "none", 1);
+  const int renamed = rename(from, to);
+  unsetenv("PAWL_JOURNAL_SIZE");
+  return renamed;
+}
+
+/* Then it is an ordinary file: the others are committed, but no call says that all are, until the
+   program has let go of it. */
 static int commit_without_one_that_is_lost(void) {
   if (chdir(directory) != 0) return 99;
   const struct file one = map("one.atomic");
   const struct file other = map("other.atomic");
-  if (mkdir("moved.atomic.pawl", 0700) != 0) return 97;
-  CHECK(rename("one.atomic", "moved.atomic") == 0);
+  CHECK(rename_and_lose("one.atomic", "moved.atomic") == 0);
   strcpy(other.at, "without");
   CHECK(msync(other.at, LENGTH, MS_SYNC) == -1 && errno == EIO);
   CHECK(msync(other.at, LENGTH, MS_ASYNC) == -1 && errno == EIO);
   CHECK(fsync(other.fd) == -1 && errno == EIO);
   CHECK(munmap(one.at, LENGTH) == 0 && close(one.fd) == 0);
   CHECK(msync(other.at, LENGTH, MS_SYNC) == 0);
-  CHECK(rmdir("moved.atomic.pawl") == 0);
   return die();
 }
 
 static int end_with_a_file_that_is_lost(void) {
   if (chdir(directory) != 0) return 99;
   const struct file one = map("one.atomic");
-  if (mkdir("moved.atomic.pawl", 0700) != 0) return 97;
-  CHECK(rename("one.atomic", "moved.atomic") == 0);
+  CHECK(rename_and_lose("one.atomic", "moved.atomic") == 0);
   strcpy(one.at, "lost");
-  CHECK(rmdir("moved.atomic.pawl") == 0);
   return failures;
 }
 
@@ -767,6 +771,32 @@ static void a_file_got_a_name_that_takes_no_journal(void) {
   forget_group();
 }
 
+/* Of another file, which may need it. */
+static int rename_to_where_a_journal_stands(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  close(open("moved.atomic.pawl", O_RDWR | O_CREAT, 0644));
+  CHECK(rename("one.atomic", "moved.atomic") == -1 && errno == EEXIST);
+  close(open("moved.atomic", O_RDWR | O_CREAT, 0644));
+  CHECK(rename("one.atomic", "moved.atomic") == -1 && errno == EEXIST);
+  CHECK(renameat2(AT_FDCWD, "one.atomic", AT_FDCWD, "moved.atomic", RENAME_EXCHANGE) == -1 &&
+        errno == EEXIST);
+  CHECK(store_and_commit(one, other, "stored") == 0);
+  CHECK(unlink("moved.atomic.pawl") == 0 && unlink("moved.atomic") == 0);
+  CHECK(rename("one.atomic", "moved.atomic") == 0 && rename("moved.atomic", "one.atomic") == 0);
+  return die();
+}
+
+static void a_renamed_file_was_lost_beside_a_journal_that_was_there(void) {
+  CHECK(was_killed("stands"));
+  CHECK(found(in_directory("one.atomic"), 0, "stored"));
+  CHECK(found(in_directory("other.atomic"), 0, "stored"));
+  unlink(in_directory("one.atomic"));
+  unlink(in_directory("other.atomic"));
+  forget_group();
+}
+
 /* -------------------------------------------------------- names that were taken away past the face
  */
 
@@ -903,6 +933,7 @@ static int do_part(const char* what, const char* file) {
   if (strcmp(what, "slowly") == 0) return map_while_the_name_changes();
   if (strcmp(what, "ends") == 0) return end_without_rights();
   if (strcmp(what, "child") == 0) return commit_beside_children();
+  if (strcmp(what, "stands") == 0) return rename_to_where_a_journal_stands();
   if (strcmp(what, "nameless") == 0) return commit_without_a_name();
   if (strcmp(what, "map-one") == 0) return map_one();
   if (strcmp(what, "obeys") == 0) return open_what_obeys();
@@ -925,6 +956,7 @@ static void all_cases(void) {
   a_file_was_cut_that_took_a_name_as_that_was_opened();
   a_child_that_no_handler_knew_changed_its_parents_file();
   a_file_got_a_name_that_takes_no_journal();
+  a_renamed_file_was_lost_beside_a_journal_that_was_there();
   no_new_file_could_be_opened_by_the_name_of_one_that_had_gone();
   a_file_of_the_kernel_was_not_told_to_be_cut();
   a_file_that_joined_took_the_place_of_one_that_was_aside();
