@@ -829,6 +829,46 @@ static void no_new_file_could_be_opened_by_the_name_of_one_that_had_gone(void) {
   forget_group();
 }
 
+/* ------------------------------------------------------------- a group that loses a file
+ * afterwards
+ */
+
+static int commit_and_die(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  CHECK(store_and_commit(one, other, "first") == 0);
+  return die();
+}
+
+static int go_on_without_one(int how) {
+  if (chdir(directory) != 0) return 99;
+  close(open("new", O_RDWR | O_CREAT, 0644));
+  if (how == 3) CHECK(found("one.atomic", 0, "first") && unlink("one.atomic") == 0);
+  if (how < 3) CHECK(change_name_of_one(how) == 0);
+  if (how == 0) CHECK(found("moved.atomic", 0, "first"));
+  const struct file other = map("other.atomic");
+  CHECK(strcmp(other.at, "first") == 0);
+  strcpy(other.at, "second");
+  CHECK(msync(other.at, LENGTH, MS_SYNC) == 0);
+  return die();
+}
+
+static void a_group_was_lost_whose_file_lost_its_name_after_a_crash(void) {
+  enum { WAYS = 4 };
+  for (int how = 0; is_group() && how < WAYS; ++how) {
+    const char what[] = {'w', 'i', 't', 'h', 'o', 'u', 't', (char)('0' + how), 0};
+    CHECK(was_killed("group"));
+    CHECK(was_killed(what));
+    CHECK(found(in_directory("other.atomic"), 0, "second"));
+    unlink(in_directory("one.atomic"));
+    unlink(in_directory("moved.atomic"));
+    unlink(in_directory("other.atomic"));
+    unlink(in_directory("new"));
+    forget_group();
+  }
+}
+
 /* ------------------------------------------------------------------------- files that obey a flag
  */
 
@@ -936,6 +976,8 @@ static int do_part(const char* what, const char* file) {
   if (strcmp(what, "stands") == 0) return rename_to_where_a_journal_stands();
   if (strcmp(what, "nameless") == 0) return commit_without_a_name();
   if (strcmp(what, "map-one") == 0) return map_one();
+  if (strcmp(what, "group") == 0) return commit_and_die();
+  if (strncmp(what, "without", 7) == 0) return go_on_without_one(what[7] - '0');
   if (strcmp(what, "obeys") == 0) return open_what_obeys();
   if (strcmp(what, "journal") == 0) return rename_to_what_takes_no_journal();
   return 2;
@@ -958,6 +1000,7 @@ static void all_cases(void) {
   a_file_got_a_name_that_takes_no_journal();
   a_renamed_file_was_lost_beside_a_journal_that_was_there();
   no_new_file_could_be_opened_by_the_name_of_one_that_had_gone();
+  a_group_was_lost_whose_file_lost_its_name_after_a_crash();
   a_file_of_the_kernel_was_not_told_to_be_cut();
   a_file_that_joined_took_the_place_of_one_that_was_aside();
 }
