@@ -153,5 +153,8 @@ class Mapping {
 // cannot give is given up: the file is as the last whole record left it.  A journal without a valid
 // header is refused even so, for nothing shows that it is one; `pawl recover` puts it aside.
 Result<std::uint64_t> recover(Medium& medium, bool accept_loss = false);
+// Before the file may lose its name, or get another: of a file that was left in a group all of that
+// group is recovered, where that can be done, so that its list names the file no more.
+Result<std::uint64_t> recover_with_group(Medium& medium);
 
 }  // namespace pawl

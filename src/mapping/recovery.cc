@@ -497,4 +497,35 @@ Result<std::uint64_t> recover(Medium& medium, bool accept_loss) {
   return recover_with(medium, acquired.value(), accept_loss);
 }
 
+namespace {
+
+// The group that the file was left in.  Null: in none, or that cannot be told; recovery of the file
+// itself says why.
+std::unique_ptr<Medium> group_left_with(Medium& medium) {
+  auto side = medium.read_journal();
+  if (!side.ok()) return nullptr;
+  const auto header = header_of(*side.value(), false);
+  if (!header.ok() || header.value().listed.role != journal::Role::member) return nullptr;
+  auto is_its_mark = carries_mark_of(medium, header.value().journal_id);
+  if (!is_its_mark.ok() || !is_its_mark.value()) return nullptr;
+  auto group = medium.open_group(header.value().listed.files.front().name);
+  if (!group.ok() || !journal::check_owner_of_group(*group.value(), medium).ok()) return nullptr;
+  auto journal = group.value()->read_journal();
+  if (!journal.ok() ||
+      !check_group(*journal.value(), *group.value(), medium, header.value(), false).ok())
+    return nullptr;
+  return std::move(group.value());
+}
+
+}  // namespace
+
+Result<std::uint64_t> recover_with_group(Medium& medium) {
+  if (const auto group = group_left_with(medium)) {
+    auto recovered = recover(*group);
+    // What stands in its way may be mended; that is left as it is, and this file is recovered.
+    if (recovered.status().error_number() == EBUSY) return recovered;
+  }
+  return recover(medium);
+}
+
 }  // namespace pawl

@@ -574,11 +574,24 @@ void NamedMedium::look_at_list() {
   if (list.ok()) list_seen_ = number_of(list.value());
 }
 
+// A file that has lost its last name never gets another, and does not survive a crash: who has its
+// name by then is not to find the journal of a stranger.
+void NamedMedium::leave_name_to_others() {
+  struct stat user{};
+  struct stat held{};
+  if (::fstat(base_.descriptor(), &user) != 0 || ::fstat(side_file(), &held) != 0) return;
+  const auto is_named = directory_.has(name_in_directory(path_), user);
+  const auto is_beside = directory_.has(journal_name_, held);
+  if (!is_named.ok() || is_named.value() || !is_beside.ok() || !is_beside.value()) return;
+  has_left_name_ = ::unlinkat(directory_.get(), journal_name_.c_str(), 0) == 0;
+}
+
 Status NamedMedium::follow_rights(bool with_list) {
   OpenFile::Seen base;
   OpenFile::Seen side;  // the lock is on it
   PAWL_TRY(base_.check_open(base, side));
-  if (!side.has_name) {
+  if (!base.has_name && side.has_name) leave_name_to_others();
+  if (!side.has_name && !has_left_name_) {
     return Status::failure(ESTALE, PAWL_ERROR_JOURNAL_REMOVED,
                            journal_path_ + " was removed while it was in use");
   }
@@ -738,6 +751,7 @@ void NamedMedium::let_go_of_side_file() {
   lock_.reset(-1);
   unnamed_.reset();
   hidden_name_.clear();
+  has_left_name_ = false;
 }
 
 // A child that was made without our handlers (_Fork()) has a copy, and would keep others away for

@@ -144,6 +144,7 @@ class NamedMedium : public Medium {
   Status prepare_new_side_file(int side, const struct stat& user) const;
   bool narrow(int side) const;
   void look_at_list();
+  void leave_name_to_others();
   Status flush_rights() const;
   enum class MadeByWriter { maybe, yes };
   Status check_writers_of(const Rights& side, const std::string& side_path,
@@ -193,6 +194,7 @@ class NamedMedium : public Medium {
   WriterNotices notices_;
   bool keeps_notices_ = false;  // without the side file
   std::string hidden_name_;     // of the side file, in the directory; empty: it has its own
+  bool has_left_name_ = false;  // the side file has none, as its file
   Seldom seldom_{kSeldomNs};
   std::uint64_t list_seen_ = 0;  // of the base's access control list, as a number
   std::uint64_t rights_seen_ = 0;

@@ -2,10 +2,12 @@
 // descriptors does, and a file that a crash left is recovered when it is opened.
 #include "preload/interpose.h"
 
+#include <linux/magic.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 
 #include <array>
@@ -69,15 +71,20 @@ Result<bool> after_open(int descriptor, Asked asked) {
   if (table::may_be_tracked(descriptor)) return true;
   NamedFile file{};
   if (real().fstat(descriptor, &file.status) != 0 || !S_ISREG(file.status.st_mode)) return true;
+  const bool is_only_read = (real().fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY;
   auto path = path_of_descriptor(descriptor);
   if (!path.ok()) {
-    if (fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0) return true;
+    if (fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0) {
+      // A writer may have taken it away for a moment.
+      set_may_have_other_writer(
+          descriptor, !is_only_read && fgetxattr(descriptor, kNoticeAttribute, nullptr, 0) >= 0);
+      return true;
+    }
     return path.status().with_text(path.status().text() +
                                    ", and it carries Pawl's mark: its journal may hold commits");
   }
   if (path.value().empty()) return true;
   file.real_path = std::move(path.value());
-  const bool is_only_read = (real().fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY;
   if (is_only_read && asked == Asked::by_name && is_written_elsewhere(file)) return false;
   set_may_have_other_writer(descriptor, !is_only_read && concerns_us(file));
   PAWL_TRY(recover_before_use(file, is_only_read));
@@ -104,6 +111,27 @@ struct Plan {
   bool truncates = false;  // when it is open, instead of the kernel
 };
 
+// Whether a file that a process maps may get the name: then the file that is cut must be the one
+// that was opened.  Drivers look at the flag: what the kernel shows as a file (tracefs) takes it
+// for an order, and so may a device.
+bool may_be_mapped_next(const NamedFile& named) {
+  if (S_ISCHR(named.status.st_mode) || S_ISBLK(named.status.st_mode)) return false;
+  if (!S_ISREG(named.status.st_mode) || named.status.st_blocks != 0) return true;
+  struct statfs file_system{};
+  if (::statfs(named.real_path.c_str(), &file_system) != 0 || file_system.f_blocks != 0)
+    return true;
+  // Of no size, and storage all the same.
+  switch (static_cast<std::uint32_t>(file_system.f_type)) {
+    case TMPFS_MAGIC:
+    case RAMFS_MAGIC:
+    case HUGETLBFS_MAGIC:
+    case FUSE_SUPER_MAGIC:
+      return true;
+    default:
+      return false;
+  }
+}
+
 template <class LookUp>
 Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
   Plan plan;
@@ -129,7 +157,7 @@ Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
       // Its journal must not be replayed over what the program will write.
       PAWL_TRY(recover_before_use(*named, false));
       // In a moment the name may be that of a file that another process has mapped.
-      plan.truncates = (flags & O_ACCMODE) != O_RDONLY;
+      plan.truncates = (flags & O_ACCMODE) != O_RDONLY && may_be_mapped_next(*named);
     }
   }
   const auto copy = open_committed(look_up_file, flags);

@@ -19,6 +19,8 @@
 #include "mapping/border.h"
 #include "medium/held_journal.h"
 #include "medium/journal_name.h"
+#include "medium/new_file.h"
+#include "medium/regular_file.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
 #include "preload/named_files.h"
@@ -27,6 +29,18 @@
 
 namespace pawl::preload {
 namespace {
+
+// Locked by one, or gone since its name was read.
+bool belongs_to_a_writer(int directory, const std::string& side) {
+  const auto opened =
+      open_regular(directory, side, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, side);
+  if (!opened.ok()) return opened.status().error_number() == ENOENT;
+  const auto is_written = has_writer(opened.value().get(), side);
+  if (is_written.ok() && is_written.value()) return true;
+  struct stat status{};  // a writer removes it, and then unlocks it
+  return real().fstatat(directory, side.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 &&
+         errno == ENOENT;
+}
 
 // Whether this is the journal of a file that is tracked, has a writer, or was left by a crash and
 // is recovered now.  What removes, renames or opens such a file sees to its journal.  One that
@@ -39,14 +53,14 @@ Result<bool> goes_with_its_file(int directory, const std::string& journal) {
   if (real().fstatat(directory, journal.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 &&
       errno == ENOENT)
     return true;
-  if (real().fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-      !S_ISREG(status.st_mode))
-    return false;
-  if (table::of_inode(status.st_dev, status.st_ino) != nullptr) return true;
+  const bool is_there = real().fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+  if (is_there && !S_ISREG(status.st_mode)) return false;
+  if (is_there && table::of_inode(status.st_dev, status.st_ino) != nullptr) return true;
   auto place = path_of_descriptor(directory);
   if (!place.ok()) return place.status();
   const std::string path = (place.value() == "/" ? "" : place.value()) + "/" + name;
   if (!matches_a_pattern(path)) return false;
+  if (!is_there) return belongs_to_a_writer(directory, journal);  // it may be getting another name
   const Status recovered = recover_now({status, path});
   if (recovered.error_number() == EBUSY) return true;  // another process opens it, or recovers it
   return recovered.ok() &&
@@ -54,14 +68,18 @@ Result<bool> goes_with_its_file(int directory, const std::string& journal) {
 }
 
 bool is_out_of_sight(int directory, const char* name) {
-  if (!std::string_view(name).ends_with(kJournalSuffix) || !in_own_process()) return false;
+  // Of a journal while its file gets another name.
+  const bool is_provisional = std::string_view(name).starts_with(kProvisionalPrefix);
+  if (!is_provisional && !std::string_view(name).ends_with(kJournalSuffix)) return false;
+  if (!in_own_process()) return false;
   if (!has_patterns() && table::is_empty()) return false;
   const int error_number = errno;
   bool is_hidden = false;
   {
     const Inside working;
     [[maybe_unused]] const Status shown_where_it_cannot_be_told = at_border([&]() -> Status {
-      const auto goes = goes_with_its_file(directory, name);
+      const Result<bool> goes = is_provisional ? Result<bool>(belongs_to_a_writer(directory, name))
+                                               : goes_with_its_file(directory, name);
       is_hidden = goes.ok() && goes.value();
       return goes.status();
     });

@@ -701,7 +701,7 @@ Status recover_now(const NamedFile& file) {
   if (!is_marked && real().lstat(journal.c_str(), &status) != 0) return {};
   auto medium = open_block_medium(file.real_path, false);
   if (!medium.ok()) return medium.status();
-  return recover(*medium.value()).status();
+  return recover_with_group(*medium.value()).status();
 }
 
 namespace {

@@ -173,8 +173,9 @@ void go_on_all(const std::vector<TrackedFilePointer>& suspended, const char* cal
 // How long a call waits for another opener of its file.
 inline constexpr std::chrono::seconds kOtherOpenerMax{60};
 
-// Replays the journal that a crash left beside the file, if there is one.  Waits where
-// another opener is at it: what the caller does to the file would be overwritten by the replay.
+// Replays the journal that a crash left beside the file, if there is one; of a file that was left
+// in a group, that of all of them where it can be done.  Waits where another opener is at it: what
+// the caller does to the file would be overwritten by the replay.
 // EBUSY when the file has a live writer, ETIMEDOUT when the other opener takes too long.
 Status recover_if_left(const NamedFile& file);
 

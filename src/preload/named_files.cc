@@ -68,9 +68,15 @@ bool has_a_place(const struct stat& status) {
 bool is_no_concern(const std::string& name, bool follow_links, const struct stat& status) {
   if (table::of_inode(status.st_dev, status.st_ino) != nullptr) return false;
   if (S_ISDIR(status.st_mode)) return table::is_empty();
-  const auto get = follow_links ? getxattr : lgetxattr;
-  return get(name.c_str(), kMarkAttribute, nullptr, 0) < 0 &&
-         (errno == ENODATA || errno == EOPNOTSUPP);
+  const auto lacks = [&](const char* attribute) {
+    const auto get = follow_links ? getxattr : lgetxattr;
+    return get(name.c_str(), attribute, nullptr, 0) < 0 &&
+           (errno == ENODATA || errno == EOPNOTSUPP);
+  };
+  if (!lacks(kMarkAttribute)) return false;
+  if (lacks(kNoticeAttribute)) return true;
+  const auto written = has_any_writer(status);
+  return written.ok() && !written.value();
 }
 
 // Without a descriptor and without /proc.
@@ -149,6 +155,15 @@ Status check_takes_a_journal(const std::string& path) {
                                        "directory, or give it the right to read");
   if (handle >= 0) real().close(handle);
   return {};
+}
+
+Status check_has_no_journal_beside(const std::string& path) {
+  struct stat status{};
+  if (real().lstat((path + kJournalSuffix).c_str(), &status) != 0) return {};
+  return Status::failure(EEXIST, path + kJournalSuffix +
+                                     " is the journal of another file, which may need it, and "
+                                     "the file that is renamed could have none there; move it "
+                                     "away, or choose another name");
 }
 
 bool concerns_us(const NamedFile& file) {

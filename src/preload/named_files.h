@@ -41,6 +41,8 @@ Result<std::string> path_to_be(int directory, const char* path);
 // Before a tracked file gets that path.  ENAMETOOLONG: the name of a journal beside it would be too
 // long.  EACCES: the directory may not be read.
 Status check_takes_a_journal(const std::string& path);
+// EEXIST: what stands where the journal of a file with that path would be is none of its own.
+Status check_has_no_journal_beside(const std::string& path);
 
 // Recovers a regular file that a crash left, before the program looks at it or changes it.  Success
 // too when the journal is a live writer's, and when what stands beside the file is no concern of

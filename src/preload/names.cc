@@ -36,6 +36,7 @@ struct Moving {
   std::optional<std::string> to = {};           // asked for once there is one
   std::optional<Withdrawing> withdrawing = {};  // only where there may be one
   std::vector<TrackedFilePointer> files = {};
+  bool is_directory = false;
 };
 
 Status find_landing(Moving& moving) {
@@ -178,12 +179,20 @@ Status suspend_beneath(const std::string& directory, Moving& moving) {
 
 // The file, or what is beneath the directory, is about to change its name.
 Status suspend_for_move(const NamedFile& named, Moving& moving) {
-  if (S_ISDIR(named.status.st_mode)) return suspend_beneath(named.real_path, moving);
+  moving.is_directory = S_ISDIR(named.status.st_mode);
+  if (moving.is_directory) return suspend_beneath(named.real_path, moving);
   if (!S_ISREG(named.status.st_mode)) return {};
   if (is_tracked(named)) return suspend_by_inode(named, moving);
   // A journal left behind at the old name would be of no file.
   Status status = recover_if_left(named);
   return is_in_use(status) ? status : Status{};
+}
+
+// When the journals of all files that move are out of the way.  Beneath a directory journals move
+// along.
+Status check_lands_beside_no_journal(const Moving& moving) {
+  if (moving.is_directory || moving.files.empty()) return {};
+  return check_has_no_journal_beside(*moving.to);
 }
 
 // In a child that takes no locks.
@@ -247,10 +256,13 @@ std::optional<int> try_to_rename(const Renaming& renaming) {
   const Status prepared = at_border([&]() -> Status {
     PAWL_TRY(suspend_for_move(*source, from_source));
     if (target && exchange) PAWL_TRY(suspend_for_move(*target, from_target));
-    if (!target || !replaces) return {};
-    auto before = before_removal(*target, withdrawing);
-    if (before.ok()) replaced = std::move(before.value());
-    return before.status();
+    if (target && replaces) {
+      auto before = before_removal(*target, withdrawing);
+      if (!before.ok()) return before.status();
+      replaced = std::move(before.value());
+    }
+    if (!replaced) PAWL_TRY(check_lands_beside_no_journal(from_source));
+    return check_lands_beside_no_journal(from_target);
   });
   if (!prepared.ok()) return undo(prepared);
   const bool source_is_free = source_may_start && from_source.files.empty();

@@ -281,6 +281,40 @@ static void a_journal_that_went_with_its_file_was_shown(void) {
   for (int i = 0; i < SEGMENTS; ++i) CHECK(munmap(mapped[i], PAGE) == 0);
 }
 
+static int rename_until_killed(const char* file) {
+  char other[2048];
+  snprintf(other, sizeof other, "%.*s000099.atomic", (int)(strrchr(file, '/') + 1 - file), file);
+  const int fd = open(file, O_RDWR);
+  char* at = map_segment(fd, 1);
+  while (at != MAP_FAILED) {
+    ++*at;
+    if (rename(file, other) != 0 || rename(other, file) != 0) return 1;
+  }
+  return 1;
+}
+
+static void what_stands_beside_a_file_that_is_renamed_was_shown(void) {
+  enum { CHANGES = 200 };
+  int was_renamed = 0;
+  make_store();
+  const pid_t renames = start("rename_until_killed", segment(3));
+  other_names = 0;
+  for (int changes = 0; changes < CHANGES;) {
+    int is_renamed = 0;
+    DIR* stream = opendir(store);
+    for (struct dirent* entry; (entry = readdir(stream)) != NULL;) {
+      count_name(entry->d_name);
+      is_renamed |= strcmp(entry->d_name, "000099.atomic") == 0;
+    }
+    closedir(stream);
+    changes += is_renamed != was_renamed;
+    was_renamed = is_renamed;
+  }
+  CHECK(other_names == 0);
+  CHECK(kill(renames, SIGKILL) == 0 && WTERMSIG(status_of(renames)) == SIGKILL);
+  remove_store();
+}
+
 static void* look_while_cancelled(void* count) {
   int* const looks = count;
   pthread_cancel(pthread_self());
@@ -324,6 +358,7 @@ static void a_directory_that_is_none_was_read(void) {
 
 static int do_part(const char* what, const char* file) {
   if (strcmp(what, "grow_all_and_die") == 0) return grow_all_and_die(file);
+  if (strcmp(what, "rename_until_killed") == 0) return rename_until_killed(file);
   if (strcmp(what, "hold_until_told") == 0) return hold_until_told(file);
   return 2;
 }
@@ -335,6 +370,7 @@ static void all_cases(void) {
   what_is_no_journal_was_hidden();
   a_journal_that_cannot_be_recovered_was_hidden();
   a_journal_that_went_with_its_file_was_shown();
+  what_stands_beside_a_file_that_is_renamed_was_shown();
   a_thread_that_was_cancelled_ended_the_process();
   a_directory_that_is_none_was_read();
 }

@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "parts.h"
@@ -204,6 +205,31 @@ static void commits_were_lost_in_a_chroot(void) {
 
 enum { DEEP = 22 };
 
+/* Whose mark is away for a moment, as while it gives the file another name. */
+static void remove_beside_a_writer(int top) {
+  int begun[2];
+  char byte;
+  const char* path = in_directory("held.atomic");
+  CHECK(pipe(begun) == 0);
+  const pid_t writer = fork();
+  if (writer == 0) {
+    char* at = map(make(path));
+    if (at == MAP_FAILED || store_and_commit(at) != 0 || write(begun[1], "b", 1) != 1) _exit(1);
+    for (;;) pause();
+  }
+  CHECK(read(begun[0], &byte, 1) == 1);
+  CHECK(linkat(top, "held.atomic", AT_FDCWD, "held", 0) == 0);
+  removexattr(path, "user.pawl");
+  const int is_noticed = setxattr(path, "user.pawl.notice", "1", 1, 0) == 0;
+  const int removed = unlink("held");
+  if (is_noticed && getenv("PAWL_ATOMIC") != NULL) CHECK(removed == -1);
+  kill(writer, SIGKILL);
+  status_of(writer);
+  unlink("held");
+  unlink(path);
+  unlink(side_of(path));
+}
+
 static int beyond_the_longest_path(void) {
   const int top = open(directory, O_RDONLY | O_DIRECTORY);
   const int fd = make(in_directory("moved.atomic"));
@@ -225,6 +251,7 @@ static int beyond_the_longest_path(void) {
   CHECK(truncate("another", 1) == 0);
   CHECK(unlink("another") == 0);
   CHECK(unlink("deep.atomic") == 0);
+  remove_beside_a_writer(top);
   for (int level = 0; level < DEEP; ++level)
     if (chdir("..") != 0 || rmdir(name) != 0) return 99;
   if (failures != 0) return 1;

@@ -307,31 +307,35 @@ static void an_acknowledged_commit_was_without_a_file_that_was_renamed(void) {
  * up
  */
 
-/* Under its new name it takes no journal, and is an ordinary file: the others are committed, but no
-   call says that all are, until the program has let go of it. */
+/* Under its new name the file cannot be mapped again. */
+static int rename_and_lose(const char* from, const char* to) {
+  setenv("PAWL_JOURNAL_SIZE", "none", 1);
+  const int renamed = rename(from, to);
+  unsetenv("PAWL_JOURNAL_SIZE");
+  return renamed;
+}
+
+/* Then it is an ordinary file: the others are committed, but no call says that all are, until the
+   program has let go of it. */
 static int commit_without_one_that_is_lost(void) {
   if (chdir(directory) != 0) return 99;
   const struct file one = map("one.atomic");
   const struct file other = map("other.atomic");
-  if (mkdir("moved.atomic.pawl", 0700) != 0) return 97;
-  CHECK(rename("one.atomic", "moved.atomic") == 0);
+  CHECK(rename_and_lose("one.atomic", "moved.atomic") == 0);
   strcpy(other.at, "without");
   CHECK(msync(other.at, LENGTH, MS_SYNC) == -1 && errno == EIO);
   CHECK(msync(other.at, LENGTH, MS_ASYNC) == -1 && errno == EIO);
   CHECK(fsync(other.fd) == -1 && errno == EIO);
   CHECK(munmap(one.at, LENGTH) == 0 && close(one.fd) == 0);
   CHECK(msync(other.at, LENGTH, MS_SYNC) == 0);
-  CHECK(rmdir("moved.atomic.pawl") == 0);
   return die();
 }
 
 static int end_with_a_file_that_is_lost(void) {
   if (chdir(directory) != 0) return 99;
   const struct file one = map("one.atomic");
-  if (mkdir("moved.atomic.pawl", 0700) != 0) return 97;
-  CHECK(rename("one.atomic", "moved.atomic") == 0);
+  CHECK(rename_and_lose("one.atomic", "moved.atomic") == 0);
   strcpy(one.at, "lost");
-  CHECK(rmdir("moved.atomic.pawl") == 0);
   return failures;
 }
 
@@ -767,6 +771,138 @@ static void a_file_got_a_name_that_takes_no_journal(void) {
   forget_group();
 }
 
+/* Of another file, which may need it. */
+static int rename_to_where_a_journal_stands(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  close(open("moved.atomic.pawl", O_RDWR | O_CREAT, 0644));
+  CHECK(rename("one.atomic", "moved.atomic") == -1 && errno == EEXIST);
+  close(open("moved.atomic", O_RDWR | O_CREAT, 0644));
+  CHECK(rename("one.atomic", "moved.atomic") == -1 && errno == EEXIST);
+  CHECK(renameat2(AT_FDCWD, "one.atomic", AT_FDCWD, "moved.atomic", RENAME_EXCHANGE) == -1 &&
+        errno == EEXIST);
+  CHECK(store_and_commit(one, other, "stored") == 0);
+  CHECK(unlink("moved.atomic.pawl") == 0 && unlink("moved.atomic") == 0);
+  CHECK(rename("one.atomic", "moved.atomic") == 0 && rename("moved.atomic", "one.atomic") == 0);
+  return die();
+}
+
+static void a_renamed_file_was_lost_beside_a_journal_that_was_there(void) {
+  CHECK(was_killed("stands"));
+  CHECK(found(in_directory("one.atomic"), 0, "stored"));
+  CHECK(found(in_directory("other.atomic"), 0, "stored"));
+  unlink(in_directory("one.atomic"));
+  unlink(in_directory("other.atomic"));
+  forget_group();
+}
+
+/* -------------------------------------------------------- names that were taken away past the face
+ */
+
+static int commit_without_a_name(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  CHECK(store_and_commit(one, other, "named") == 0);
+  CHECK(syscall(SYS_unlink, "one.atomic") == 0 && has_side("one.atomic"));
+  CHECK(store_and_commit(one, other, "nameless") == 0 && !has_side("one.atomic"));
+  CHECK(store_and_commit(one, other, "again") == 0);
+  return die();
+}
+
+static int map_one(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  strcpy(one.at, "new");
+  return msync(one.at, LENGTH, MS_SYNC) != 0;
+}
+
+static void no_new_file_could_be_opened_by_the_name_of_one_that_had_gone(void) {
+  CHECK(was_killed("nameless"));
+  forget_group();
+  CHECK(status_of(start("map-one", directory)) == 0);
+  CHECK(found(in_directory("one.atomic"), 0, "new"));
+  unlink(in_directory("one.atomic"));
+  unlink(in_directory("other.atomic"));
+  unlink(in_directory("other.atomic.pawl")); /* whose group is forgotten */
+  forget_group();
+}
+
+/* ------------------------------------------------------------- a group that loses a file
+ * afterwards
+ */
+
+static int commit_and_die(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  CHECK(store_and_commit(one, other, "first") == 0);
+  return die();
+}
+
+static int go_on_without_one(int how) {
+  if (chdir(directory) != 0) return 99;
+  close(open("new", O_RDWR | O_CREAT, 0644));
+  if (how == 3) CHECK(found("one.atomic", 0, "first") && unlink("one.atomic") == 0);
+  if (how < 3) CHECK(change_name_of_one(how) == 0);
+  if (how == 0) CHECK(found("moved.atomic", 0, "first"));
+  const struct file other = map("other.atomic");
+  CHECK(strcmp(other.at, "first") == 0);
+  strcpy(other.at, "second");
+  CHECK(msync(other.at, LENGTH, MS_SYNC) == 0);
+  return die();
+}
+
+static void a_group_was_lost_whose_file_lost_its_name_after_a_crash(void) {
+  enum { WAYS = 4 };
+  for (int how = 0; is_group() && how < WAYS; ++how) {
+    const char what[] = {'w', 'i', 't', 'h', 'o', 'u', 't', (char)('0' + how), 0};
+    CHECK(was_killed("group"));
+    CHECK(was_killed(what));
+    CHECK(found(in_directory("other.atomic"), 0, "second"));
+    unlink(in_directory("one.atomic"));
+    unlink(in_directory("moved.atomic"));
+    unlink(in_directory("other.atomic"));
+    unlink(in_directory("new"));
+    forget_group();
+  }
+}
+
+/* ------------------------------------------------------------------------- files that obey a flag
+ */
+
+/* No file is opened with it. */
+static int open_what_obeys(void) {
+  if (chdir(directory) != 0) return 99;
+  const int fd = open("plain", O_RDWR | O_CREAT, 0644);
+  CHECK(write(fd, "plain", 5) == 5 && close(fd) == 0);
+  struct sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TRUNC, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EXDEV),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    return 97;
+  errno = 0;
+  CHECK(open("/proc/self/comm", O_WRONLY | O_TRUNC) == -1 && errno == EXDEV);
+  CHECK(fopen("/proc/self/comm", "w") == NULL && errno == EXDEV);
+  CHECK(open("/dev/null", O_WRONLY | O_TRUNC) == -1 && errno == EXDEV);
+  struct stat status;
+  CHECK(open("plain", O_WRONLY | O_TRUNC) >= 0 && stat("plain", &status) == 0);
+  CHECK(status.st_size == 0);
+  return failures;
+}
+
+static void a_file_of_the_kernel_was_not_told_to_be_cut(void) {
+  CHECK(status_of(start("obeys", directory)) == 0);
+  unlink(in_directory("plain"));
+}
+
 /* ------------------------------------------------------------- files that join while one is aside
  */
 
@@ -837,6 +973,12 @@ static int do_part(const char* what, const char* file) {
   if (strcmp(what, "slowly") == 0) return map_while_the_name_changes();
   if (strcmp(what, "ends") == 0) return end_without_rights();
   if (strcmp(what, "child") == 0) return commit_beside_children();
+  if (strcmp(what, "stands") == 0) return rename_to_where_a_journal_stands();
+  if (strcmp(what, "nameless") == 0) return commit_without_a_name();
+  if (strcmp(what, "map-one") == 0) return map_one();
+  if (strcmp(what, "group") == 0) return commit_and_die();
+  if (strncmp(what, "without", 7) == 0) return go_on_without_one(what[7] - '0');
+  if (strcmp(what, "obeys") == 0) return open_what_obeys();
   if (strcmp(what, "journal") == 0) return rename_to_what_takes_no_journal();
   return 2;
 }
@@ -856,6 +998,10 @@ static void all_cases(void) {
   a_file_was_cut_that_took_a_name_as_that_was_opened();
   a_child_that_no_handler_knew_changed_its_parents_file();
   a_file_got_a_name_that_takes_no_journal();
+  a_renamed_file_was_lost_beside_a_journal_that_was_there();
+  no_new_file_could_be_opened_by_the_name_of_one_that_had_gone();
+  a_group_was_lost_whose_file_lost_its_name_after_a_crash();
+  a_file_of_the_kernel_was_not_told_to_be_cut();
   a_file_that_joined_took_the_place_of_one_that_was_aside();
 }
 
