@@ -194,9 +194,7 @@ Status check_name_owner(int directory, const DescriptorFacts& facts, const Saved
   return check_gift(name);
 }
 
-// In a process of its own: who listens there can ask the kernel whose socket it is that connects.
 Status check_file_name(const DescriptorFacts& facts, const SavedProcess& program) {
-  ProgramRights::take_whole_ones();
   const Result<ProgramRights> rights = ProgramRights::take(program);
   if (!rights.ok()) return rights.status();
   const auto [above, last] = parts_of(name_of(facts));
@@ -287,7 +285,7 @@ Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program
 
 Status check_socket_name(const DescriptorFacts& facts, const SavedProcess& program) {
   if (name_of(facts).empty()) return check_abstract_name(facts);
-  return try_restoring([&] { return check_file_name(facts, program); });
+  return check_file_name(facts, program);
 }
 
 Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedProcess& program) {
