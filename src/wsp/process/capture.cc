@@ -364,8 +364,7 @@ Status capture_directory(pid_t leader, SavedProcess& saved) {
   saved.directory = read_proc_link(leader, "cwd");
   FileProof proof;
   // A file system may answer its user alone (FUSE): then there is no proof.
-  if (!prove_known_directory(saved.directory, fmt::format("/proc/{}/cwd", leader), proof))
-    return {};
+  if (!prove_known_directory(leader, proof)) return {};
   saved.process.directory = {proof.device, proof.inode, proof.birth_time_ns};
   const Result<Descriptor> named = find_known_file(saved.directory, proof);
   if (named.ok()) return {};

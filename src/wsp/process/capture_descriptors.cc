@@ -510,11 +510,7 @@ bool look_at(const Ways& ways, const std::string& name, MountTable& mounts, Look
   if (!prove_known_file(ways.files.get(), name, proof)) return false;
   into.information = read_proc_in(ways.information.get(), name);
   into.mount = mounts.find(mount_number_in(into.information));
-  const bool is_file = S_ISREG(proof.type) || S_ISDIR(proof.type);
-  // As prove_file() has it.
-  if (is_file && proof.birth_time_ns == 0 && into.mount &&
-      (into.mount->type == "proc" || into.mount->type == "sysfs"))
-    proof.inode = proof.device = 0;
+  forget_inode_of_kernel(into.mount, proof);
   return true;
 }
 
