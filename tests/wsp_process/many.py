@@ -15,6 +15,7 @@ import time
 from kept import WAIT_S_MAX, Kept, can_trace, wait_for
 
 FEW, MANY = 500, 2000
+NAMES = 8000
 SQUARE = 8  # the save of four times as many takes less, and by the square of their number 16 times as long
 ANSWERS_S_MAX = 5
 STANDS_STILL_S_MAX = 2  # 0.1, and what other programs take
@@ -30,6 +31,12 @@ if kind == "pipes": held = [end for _ in range(count // 2) for end in os.pipe()]
 if kind == "full pipes":
     held = [os.pipe() for _ in range(count)]
     for _, end in held: os.write(end, bytes(fcntl.fcntl(end, fcntl.F_GETPIPE_SZ)))
+if kind == "names":
+    import socket
+    os.mkdir(ready + ".names")
+    os.chdir(ready + ".names")
+    held = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(count)]
+    for number, one in enumerate(held): one.bind(str(number))
 if kind == "mappings":
     import mmap
     held = [mmap.mmap(-1, 4096, prot=1 + number % 2 * 2) for number in range(count)]
@@ -224,6 +231,18 @@ def an_end_of_a_pipe_took_the_place_of_the_other(pawl):
                 assert directions_of(kept.process()) == directions, (before, which)
 
 
+def names_of_many_sockets_were_never_restored(pawl):
+    """A process was made to try each, and all together had five seconds."""
+    with Kept(pawl) as kept:
+        begin(kept, "names", NAMES, ("--window-ms", "60000"))
+        assert kept.fail_power() == 0, kept.said()
+        assert kept.check().returncode == 0, kept.check()
+        kept.restore(("--window-ms", "60000"))
+        wait_for(lambda: kept.supervisor.poll() is not None or
+                 kept.command("rehearse", kept.directory, "1", "--window-ms", "60000").returncode == 0, "the restored program")
+        assert kept.supervisor.poll() is None, kept.said()
+
+
 def as_many_as_allowed():
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -243,6 +262,7 @@ def main():
     what_did_not_fit_into_the_image_was_not_named(pawl)
     a_check_said_yes_to_a_restore_that_had_too_few_numbers(pawl)
     an_end_of_a_pipe_took_the_place_of_the_other(pawl)
+    names_of_many_sockets_were_never_restored(pawl)
 
 
 main()

@@ -113,6 +113,36 @@ def a_check_waited_for_the_server_of_a_file(pawl):
             assert kept.check().returncode == 0, kept.check()
 
 
+# For a link to the server, and back, as often as it can.
+EXCHANGES = """
+import ctypes, sys
+while True: ctypes.CDLL(None).renameat2(-100, sys.argv[1].encode(), -100, sys.argv[2].encode(), 2)
+"""
+
+
+def a_save_waited_for_the_server_to_which_a_sockets_name_led_meanwhile(pawl):
+    """Its directory was walked to once more, and was a link by then."""
+    with Kept(pawl) as kept, SilentServer(os.path.join(kept.top, "served")) as server:
+        place, link, ready = (os.path.join(kept.top, name) for name in ("place", "link", "ready"))
+        os.mkdir(place)
+        os.symlink(server.place, link)
+        kept.run(["/usr/bin/python3", "-c", "import socket, sys, time\none = socket.socket(socket.AF_UNIX)\n"
+                  "one.bind(sys.argv[1]); open(sys.argv[2], 'w').close(); time.sleep(1000)",
+                  os.path.join(place, "one"), ready])
+        wait_for(lambda: os.path.exists(ready) or kept.supervisor.poll() is not None, "the program")
+        wait_for(lambda: rehearsed(kept) == 0 or kept.supervisor.poll() is not None, "a rehearsal")
+        server.answers.clear()
+        exchanges = subprocess.Popen([sys.executable, "-c", EXCHANGES, place, link])
+        try:
+            for _ in range(40):
+                kept.command("rehearse", kept.directory, "50")  # ends, whatever it says
+        finally:
+            exchanges.kill()
+            exchanges.wait()
+            server.answers.set()
+        assert kept.supervisor.poll() is None, kept.said()
+
+
 def remount(server, options):
     subprocess.run(["mount", "-o", f"remount,bind,{options}", server.place], check=True)
 
@@ -178,6 +208,7 @@ def main():
         except OSError as reason:
             skip(f"a silent server: {reason}")
     tests = (a_save_waited_for_the_server_of_a_file, a_check_waited_for_the_server_of_a_file,
+             a_save_waited_for_the_server_to_which_a_sockets_name_led_meanwhile,
              a_file_of_a_server_lost_what_its_mount_restricts,
              a_program_held_the_supervisor_up_by_a_page_that_its_server_did_not_give,
              a_program_held_the_supervisor_up_by_a_page_of_its_own_file)

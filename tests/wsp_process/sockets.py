@@ -8,6 +8,7 @@ import ast
 import ctypes
 import errno
 import fcntl
+import json
 import mmap
 import os
 import resource
@@ -926,6 +927,72 @@ one.setsockopt(0, socket.IP_ADD_MEMBERSHIP, socket.inet_aton("239.255.2.3") + so
     resource.setrlimit(resource.RLIMIT_NOFILE, (few, most))
 
 
+def without_network_rights():
+    ctypes.CDLL(None).prctl(24, 12, 0, 0, 0)  # PR_CAPBSET_DROP, CAP_NET_ADMIN
+
+
+def sockets_that_others_made_lengthened_a_save(pawl):
+    """To find one UNIX socket, or to list those that listen, the kernel looks at all that there are."""
+    lines = """
+def listens(name):
+    one = socket.socket(socket.AF_UNIX); one.bind(name); one.listen(5); return one
+all = [listens(str(i)) for i in range(100)]
+"""
+    few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    count = min(most, 20000) - 100
+    if count < 8000:
+        print("skipped: UNIX sockets of others: too few can be made")
+        return
+    with Kept(pawl) as kept:
+        starts(kept, lines, preexec_fn=without_network_rights)
+        assert kept.command("rehearse", kept.directory, "1", "--window-ms", "1000").returncode == 0, kept.said()
+    with Kept(pawl) as kept:
+        place = starts(kept, lines, "[one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) for one in all] == [1] * 100")
+
+        def median_us():
+            found = kept.command("rehearse", kept.directory, "3", "--window-ms", "10000", "--json")
+            assert found.returncode == 0, (found, kept.said())
+            return json.loads(found.stdout)["median_us"]
+
+        alone = median_us()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        others = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(count)]
+        beside_others = median_us()
+        assert beside_others < 2 * alone + 10000, (alone, beside_others)
+        is_refused(pawl, lines, "more UNIX sockets than a save asks about", preexec_fn=without_network_rights)
+        assert kept.fail_power() == 0, kept.said()
+        assert said(kept, place) == "True", kept.said()
+    for one in others:
+        one.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, most))
+
+
+def mounts_of_others_lengthened_a_save(pawl):
+    """Any user may make a thousand (FUSE), and all were read for each socket with a name."""
+    mount = ctypes.CDLL(None).mount
+    with Kept(pawl) as kept:
+        starts(kept, """
+def named(name):
+    one = socket.socket(socket.AF_UNIX); one.bind(name); return one
+all = [named(str(i)) for i in range(200)]
+""", preexec_fn=without_network_rights)
+
+        def median_us():
+            found = kept.command("rehearse", kept.directory, "3", "--window-ms", "10000", "--json")
+            assert found.returncode == 0, (found, kept.said())
+            return json.loads(found.stdout)["median_us"]
+
+        alone = median_us()
+        above = os.path.join(kept.top, "mounts")
+        for i in range(1001):
+            place = above if i == 0 else os.path.join(above, str(i).rjust(200, "-"))
+            os.mkdir(place)
+            assert mount(b"none", place.encode(), b"tmpfs", 0, None) == 0
+        beside_others = median_us()
+        subprocess.run(["umount", "-l", above], check=True)
+        assert beside_others < 2 * alone + 20000, (alone, beside_others)
+
+
 def a_socket_of_a_group_lost_the_keys_that_it_was_inherited_with(pawl):
     """Of those that share an address the kernel names one at a time."""
     made = []
@@ -1315,6 +1382,8 @@ def main():
     a_socket_lost_the_keys_that_it_was_inherited_with(pawl)
     a_socket_of_a_group_lost_the_keys_that_it_was_inherited_with(pawl)
     groups_that_others_joined_lengthened_a_save(pawl)
+    sockets_that_others_made_lengthened_a_save(pawl)
+    mounts_of_others_lengthened_a_save(pawl)
     options_of_sockets_were_lost(pawl)
     an_address_without_a_port_was_lost(pawl)
     sockets_that_were_shut_down_were_whole_again(pawl)

@@ -975,8 +975,20 @@ def a_directory_that_was_replaced_was_gone_to(pawl):
 
 def a_save_waited_for_the_server_of_the_current_directory(pawl):
     """Which may be without power, too."""
+    a_server_of_the_current_directory_is_not_asked(pawl)
+
+
+def a_save_asked_the_server_of_a_directory_whose_name_begins_as_that_of_sysfs(pawl):
+    place = f"/sys-pawl-test-{os.getpid()}"
+    try:
+        a_server_of_the_current_directory_is_not_asked(pawl, place)
+    finally:
+        os.rmdir(place)
+
+
+def a_server_of_the_current_directory_is_not_asked(pawl, place=None):
     with Kept(pawl) as kept:
-        place, ready_file = os.path.join(kept.top, "served"), os.path.join(kept.top, "ready")
+        place, ready_file = place or os.path.join(kept.top, "served"), os.path.join(kept.top, "ready")
         try:
             server = SilentServer(place)
         except OSError as reason:
@@ -1091,6 +1103,7 @@ def main():
                  a_directory_of_another_mount_namespace_led_below_one_of_roots,
                  a_directory_that_was_replaced_was_gone_to,
                  a_save_waited_for_the_server_of_the_current_directory,
+                 a_save_asked_the_server_of_a_directory_whose_name_begins_as_that_of_sysfs,
                  a_directory_of_an_overlay_was_another_one_when_it_was_forgotten,
                  a_program_lost_what_confined_it):
         if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:

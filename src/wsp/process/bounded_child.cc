@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -42,15 +44,40 @@ std::chrono::milliseconds left_until(Clock::time_point until) {
   ::_exit(::write(pipe, said.data(), said.size()) == static_cast<ssize_t>(said.size()) ? 0 : 1);
 }
 
+// How many steps a child has done: behind each it may take that long again.
+class Steps {
+ public:
+  bool is_one_more() {
+    const std::size_t before = std::exchange(seen_, done_->load());
+    return seen_ != before;
+  }
+  // In the child.
+  void note() { done_->fetch_add(1); }
+  bool valid() const { return bytes_.data() != nullptr; }
+
+ private:
+  using Count = std::atomic<std::size_t>;
+  static_assert(Count::is_always_lock_free);
+
+  SharedBytes bytes_{sizeof(Count)};
+  Count* done_ = valid() ? new (bytes_.data()) Count(0) : nullptr;
+  std::size_t seen_ = 0;
+};
+
 // One write(2) makes it.
-std::string read_answer(int pipe, Clock::time_point until) {
+std::string read_answer(int pipe, std::chrono::milliseconds longest, Steps* steps,
+                        Clock::time_point& until) {
   std::string text(kToldBytesMax, 0);
   pollfd told{pipe, POLLIN, 0};
   int ready = -1;
-  do {
+  while (ready < 0) {
     const auto left = std::max(left_until(until), std::chrono::milliseconds(0));
     ready = ::poll(&told, 1, static_cast<int>(left.count()));
-  } while (ready < 0 && errno == EINTR);
+    if (ready < 0 && errno != EINTR) break;
+    if (ready != 0 || steps == nullptr || !steps->is_one_more()) continue;
+    until = Clock::now() + longest;
+    ready = -1;
+  }
   const ssize_t got = ready == 1 ? ::read(pipe, text.data(), text.size()) : 0;
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
   return text;
@@ -65,11 +92,10 @@ void end(pid_t child, Clock::time_point until) {
     ::nanosleep(&kPause, nullptr);
 }
 
-}  // namespace
-
-Status try_in_child(std::chrono::milliseconds longest, const std::function<Status()>& work,
-                    std::vector<int> kept) {
-  const auto until = Clock::now() + longest;
+// `steps` may be none.
+Status run_in_child(std::chrono::milliseconds longest, const std::function<Status()>& work,
+                    std::vector<int> kept, Steps* steps) {
+  auto until = Clock::now() + longest;
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return FailedCall{errno, "cannot make a pipe"};
   const Descriptor reading(ends[0]);
@@ -78,7 +104,7 @@ Status try_in_child(std::chrono::milliseconds longest, const std::function<Statu
   if (child < 0) return FailedCall{errno, "cannot make a process to try that"};
   if (child == 0) tell_of(writing.get(), work, std::move(kept));
   writing.reset(-1);
-  const std::string said = read_answer(reading.get(), until);
+  const std::string said = read_answer(reading.get(), longest, steps, until);
   const bool is_late = Clock::now() >= until;
   end(child, until);
   int error_number = 0;
@@ -91,13 +117,35 @@ Status try_in_child(std::chrono::milliseconds longest, const std::function<Statu
   return Status::failure(error_number, said.substr(sizeof(error_number)));
 }
 
-Status try_restoring(const std::function<Status()>& work) {
-  Status tried = try_in_child(std::chrono::seconds(kCallsSecondsMax), work);
+Status try_to_restore(const std::function<Status()>& work, Steps* steps) {
+  Status tried = run_in_child(std::chrono::seconds(kCallsSecondsMax), work, {}, steps);
   const int error_number = tried.error_number();
   if (error_number != ETIMEDOUT && error_number != ECANCELED) return tried;
   return Status::failure(ECANCELED,
                          "the process that tried what a restore does was stopped, or waits for a "
                          "file server that does not answer");
+}
+
+}  // namespace
+
+Status try_in_child(std::chrono::milliseconds longest, const std::function<Status()>& work,
+                    std::vector<int> kept) {
+  return run_in_child(longest, work, std::move(kept), nullptr);
+}
+
+Status try_restoring(const std::function<Status()>& work) { return try_to_restore(work, nullptr); }
+
+Status try_restoring_each(std::size_t count, const std::function<Status(std::size_t)>& step) {
+  Steps steps;
+  if (!steps.valid()) return Status::no_memory("no memory to try what a restore does");
+  const auto work = [&]() -> Status {
+    for (std::size_t i = 0; i < count; ++i) {
+      PAWL_TRY(step(i));
+      steps.note();
+    }
+    return {};
+  };
+  return try_to_restore(work, &steps);
 }
 
 SharedBytes::SharedBytes(std::size_t count) : count_(count) {

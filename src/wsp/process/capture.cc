@@ -364,8 +364,7 @@ Status capture_directory(pid_t leader, SavedProcess& saved) {
   saved.directory = read_proc_link(leader, "cwd");
   FileProof proof;
   // A file system may answer its user alone (FUSE): then there is no proof.
-  if (!prove_known_directory(saved.directory, fmt::format("/proc/{}/cwd", leader), proof))
-    return {};
+  if (!prove_known_directory(leader, proof)) return {};
   saved.process.directory = {proof.device, proof.inode, proof.birth_time_ns};
   const Result<Descriptor> named = find_known_file(saved.directory, proof);
   if (named.ok()) return {};
@@ -519,8 +518,9 @@ Status read_system_facts(pid_t process, const std::vector<MemoryArea>& lines, Sy
 namespace {
 
 // Which file it is, and what it is like.
-Status read_mapped_file(const MemoryArea& line, const SavedProcess& program, MappingFacts& into) {
-  const Result<MappedFile> mapped = find_mapped_file(line, program);
+Status read_mapped_file(const MemoryArea& line, const SavedProcess& program, MountTable& mounts,
+                        MappingFacts& into) {
+  const Result<MappedFile> mapped = find_mapped_file(line, program, mounts);
   if (!mapped.ok()) return mapped.status();
   const FileProof& proof = mapped.value().proof;
   into.is_certain = proof.is_certain ? 1 : 0;
@@ -546,6 +546,7 @@ Status capture_mappings(Process& process, bool gives_way, SavedProcess& into) {
   into.origins = process.calls().origins();
   const MemoryArea* before = nullptr;  // of a file, which is this one
   MappingFacts file{};
+  MountTable mounts(process.leader());
   for (const MemoryArea& line : lines) {
     if (line.is_kernels() || (line.start >= kAnnexCode && line.end <= kAnnexEnd)) continue;
     SavedMapping& mapping = into.mappings.emplace_back();
@@ -572,7 +573,7 @@ Status capture_mappings(Process& process, bool gives_way, SavedProcess& into) {
     // Once for all of a library's mappings, which lie one behind the other.
     const bool is_as_before = before != nullptr && before->name == line.name &&
                               before->device == line.device && before->inode == line.inode;
-    if (!is_as_before) PAWL_TRY(read_mapped_file(line, into, file));
+    if (!is_as_before) PAWL_TRY(read_mapped_file(line, into, mounts, file));
     before = &line;
     facts.is_certain = file.is_certain;
     facts.birth_time_ns = file.birth_time_ns;

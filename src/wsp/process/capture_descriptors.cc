@@ -115,12 +115,22 @@ bool hears_of_changes(int netlink) {
   return std::any_of(groups.begin(), groups.end(), [](std::uint32_t bits) { return bits != 0; });
 }
 
+// What is read once for all descriptors.
+struct Readers {
+  explicit Readers(pid_t leader) : mounts(leader) {}
+  SocketOptionReader options;
+  SignedSockets signed_sockets;
+  UnixSockets unix_sockets;
+  MountTable mounts;
+  bool has_waited = false;  // for a file server, in vain
+};
+
 // As one that was aborted is, too, which is closed as a new one is, and has seen no packets.  Of
 // UNIX sockets alone is it told that they send no more, and receive still.
-std::uint32_t read_shut(int socket, const DescriptorFacts& facts) {
-  if (facts.domain == AF_UNIX) {
-    if (const auto told = shut_of(socket)) return *told;
-  }
+std::uint32_t read_shut(int socket, bool listens, const DescriptorFacts& facts, Readers& readers) {
+  const UnixSocketFacts* const told =
+      facts.domain == AF_UNIX ? readers.unix_sockets.find(facts.inode, listens) : nullptr;
+  if (told != nullptr) return told->shut;
   pollfd looked{socket, POLLRDHUP, 0};
   if (::poll(&looked, 1, 0) != 1 || (looked.revents & POLLRDHUP) == 0) return 0;
   return (looked.revents & POLLHUP) != 0 ? kShutReceiving | kShutSending : kShutReceiving;
@@ -142,20 +152,13 @@ std::uint32_t bytes_of_name(const DescriptorFacts& facts, std::uint32_t bytes) {
   return bytes <= sizeof(sa_family_t) ? 0 : std::min<std::uint32_t>(bytes, sizeof(sockaddr_un));
 }
 
-int read_backlog(int socket, const DescriptorFacts& facts) {
-  if (facts.domain == AF_UNIX) return backlog_of(socket).value_or(SOMAXCONN);
+int read_backlog(int socket, const DescriptorFacts& facts, Readers& readers) {
+  const UnixSocketFacts* const told =
+      facts.domain == AF_UNIX ? readers.unix_sockets.find(facts.inode, true) : nullptr;
+  if (told != nullptr) return static_cast<int>(told->backlog);
   if (facts.protocol != IPPROTO_TCP) return SOMAXCONN;
   return static_cast<int>(option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO).tcpi_sacked);
 }
-
-// What is read once for all descriptors.
-struct Readers {
-  explicit Readers(pid_t leader) : mounts(leader) {}
-  SocketOptionReader options;
-  SignedSockets signed_sockets;
-  MountTable mounts;
-  bool has_waited = false;  // for a file server, in vain
-};
 
 Status capture_socket(pid_t process, int socket, Readers& readers, SavedDescriptor& saved) {
   DescriptorFacts& facts = saved.facts;
@@ -194,7 +197,7 @@ Status capture_socket(pid_t process, int socket, Readers& readers, SavedDescript
   // A connection ends with the machine; its end is as if the other side had been restarted.
   const bool may_be_connected = is_stream && !listens;
   const bool was_connected = may_be_connected && (facts.peer_bytes != 0 || was_used);
-  if (!was_connected) facts.shut = read_shut(socket, facts);
+  if (!was_connected) facts.shut = read_shut(socket, listens, facts, readers);
   if (was_connected || (may_be_connected && (facts.shut & kShutReceiving) != 0)) {
     facts.kind = static_cast<std::uint32_t>(DescriptorKind::reset);
     facts.peer_bytes = 0;
@@ -208,7 +211,7 @@ Status capture_socket(pid_t process, int socket, Readers& readers, SavedDescript
   facts.peer_bytes = bytes_of_name(facts, facts.peer_bytes);
   note_interface(facts.address);
   note_interface(facts.peer);
-  if (listens) facts.backlog = read_backlog(socket, facts);
+  if (listens) facts.backlog = read_backlog(socket, facts, readers);
   readers.options.read(socket, saved);
   switch (readers.signed_sockets.judge(socket, facts)) {
     case SocketKeys::none:
@@ -510,11 +513,7 @@ bool look_at(const Ways& ways, const std::string& name, MountTable& mounts, Look
   if (!prove_known_file(ways.files.get(), name, proof)) return false;
   into.information = read_proc_in(ways.information.get(), name);
   into.mount = mounts.find(mount_number_in(into.information));
-  const bool is_file = S_ISREG(proof.type) || S_ISDIR(proof.type);
-  // As prove_file() has it.
-  if (is_file && proof.birth_time_ns == 0 && into.mount &&
-      (into.mount->type == "proc" || into.mount->type == "sysfs"))
-    proof.inode = proof.device = 0;
+  forget_inode_of_kernel(into.mount, proof);
   return true;
 }
 
@@ -553,7 +552,8 @@ Status capture_one(Process& process, const Ways& ways, int number, Readers& read
     PAWL_TRY(capture_socket(leader, socket.get(), readers, saved));
     const auto kind = static_cast<DescriptorKind>(facts.kind);
     if (kind != DescriptorKind::listening && kind != DescriptorKind::bound) return {};
-    const Status named = capture_socket_name(leader, socket.get(), program, readers.mounts, facts);
+    const Status named = capture_socket_name(leader, socket.get(), program, readers.mounts,
+                                             readers.unix_sockets, facts);
     return named.ok() ? Status{} : cannot_keep(number, named.text());
   }
   if (S_ISFIFO(looked.proof.type)) {

@@ -1,6 +1,7 @@
 #include "wsp/process/file_proof.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
@@ -12,11 +13,9 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
-#include <optional>
 #include <thread>
 #include <utility>
 
-#include "wsp/process/mount.h"
 #include "wsp/process/program_rights.h"
 #include "wsp/process/time_space.h"
 
@@ -219,11 +218,21 @@ bool is_of_a_process(const std::string& name) {
   return false;
 }
 
-bool prove_known_directory(const std::string& name, const std::string& link, FileProof& into) {
-  // These answer.
-  if (name.starts_with("/proc") || name.starts_with("/sys"))
-    return prove_file(AT_FDCWD, link, into);
-  return look_at_file(AT_FDCWD, link, AT_STATX_DONT_SYNC, into);
+bool prove_known_directory(pid_t process, FileProof& into) {
+  const Descriptor directory(
+      ::open(fmt::format("/proc/{}/cwd", process).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid() || !prove_known_file(directory.get(), "", into)) return false;
+  // Where it has a birth, it is no file of the kernel's: no list of mounts is read, of any length.
+  if (into.birth_time_ns == 0)
+    forget_inode_of_kernel(MountTable(process).find(mount_number_of(directory.get())), into);
+  return true;
+}
+
+void forget_inode_of_kernel(const std::optional<Mount>& mount, FileProof& of) {
+  const bool is_file = of.type == S_IFREG || of.type == S_IFDIR;
+  if (is_file && of.birth_time_ns == 0 && mount &&
+      (mount->type == "proc" || mount->type == "sysfs"))
+    of.inode = of.device = 0;
 }
 
 bool prove_known_file(int directory, const std::string& name, FileProof& into) {

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "medium/descriptor.h"
 #include "medium/status.h"
+#include "wsp/process/mount.h"
 #include "wsp/process/records.h"
 
 namespace pawl::wsp {
@@ -34,8 +37,10 @@ bool prove_file(int directory, const std::string& name, FileProof& into);
 // The same, as far as it is known here: no server is asked (NFS, FUSE), which may not answer any
 // more when the power fails.  Those of proc(5) and sysfs(5) are as all others.
 bool prove_known_file(int directory, const std::string& name, FileProof& into);
-// The current directory of a process, by its link in /proc.
-bool prove_known_directory(const std::string& name, const std::string& link, FileProof& into);
+// Then these are known by their mount.
+void forget_inode_of_kernel(const std::optional<Mount>& mount, FileProof& of);
+// The current directory of a process.
+bool prove_known_directory(pid_t process, FileProof& into);
 
 // What the name leads to (AT_FDCWD: from the current directory), as find_file().  EAGAIN: only a
 // server knows.

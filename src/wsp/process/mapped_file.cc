@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "wsp/process/bounded_child.h"
@@ -59,6 +60,16 @@ Result<MappedFile> judge(const Descriptor& named, const MemoryArea& line,
   return file;
 }
 
+// Whoever opens a file of a server asks that, and another file may have got the name.
+bool is_judged_without_server(const Descriptor& named, const MemoryArea& line, MountTable& mounts) {
+  FileProof proof;
+  if (prove_known_file(named.get(), "", proof) && proof.device == line.device &&
+      proof.inode == line.inode)
+    return true;
+  const std::optional<Mount> mount = mounts.find(mount_number_of(named.get()));
+  return answers_by_itself(mount) || (mount && mount->type == "overlay");
+}
+
 Result<MappedFile> ask_server(const MemoryArea& line, const SavedProcess& program) {
   const SharedBytes told(sizeof(MappedFile));
   if (told.data() == nullptr) return Status::no_memory("no memory to look at a mapped file");
@@ -93,7 +104,8 @@ bool is_mapped_as(const Descriptor& file, const MemoryArea& line) {
   return is_same;
 }
 
-Result<MappedFile> find_mapped_file(const MemoryArea& line, const SavedProcess& program) {
+Result<MappedFile> find_mapped_file(const MemoryArea& line, const SavedProcess& program,
+                                    MountTable& mounts) {
   const Descriptor mapped(::open(
       fmt::format("/proc/{}/map_files/{:x}-{:x}", program.process.process, line.start, line.end)
           .c_str(),
@@ -108,8 +120,9 @@ Result<MappedFile> find_mapped_file(const MemoryArea& line, const SavedProcess& 
     return file;
   }
   const Result<Descriptor> named = open_known(AT_FDCWD, line.name);
-  if (named.ok()) return judge(named.value(), line, program);
-  if (named.status().error_number() != EAGAIN) return is_not_there(line.name);
+  if (!named.ok() && named.status().error_number() != EAGAIN) return is_not_there(line.name);
+  if (named.ok() && is_judged_without_server(named.value(), line, mounts))
+    return judge(named.value(), line, program);
   return ask_server(line, program);
 }
 

@@ -26,7 +26,8 @@ struct MappedFile {
 // knows the name that one is asked, and waited for some milliseconds (ETIMEDOUT).  Where device and
 // inode are those of more than one file (btrfs, overlayfs) the program itself has to be able to
 // read the file, and the proof is not `is_certain`.
-Result<MappedFile> find_mapped_file(const MemoryArea& line, const SavedProcess& program);
+Result<MappedFile> find_mapped_file(const MemoryArea& line, const SavedProcess& program,
+                                    MountTable& mounts);
 
 // Whether the kernel calls the file what it calls that of the line, by device and inode, which are
 // not those of stat(2) on all file systems.

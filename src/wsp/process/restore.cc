@@ -114,33 +114,34 @@ Status check_descriptor(const SavedDescriptor& descriptor, const SavedProcess& s
 }
 
 template <class Check>
-Status check_each(const SavedProcess& saved, const char* failed, Check check) {
-  for (const SavedDescriptor& descriptor : saved.descriptors) {
-    if (descriptor.facts.same_as >= 0) continue;
-    const Status found = check(descriptor);
-    if (!found.ok())
-      return found.with_text(
-          fmt::format("descriptor {} {}: {}", descriptor.facts.number, failed, found.text()));
-  }
-  return {};
+Status check_one(const SavedDescriptor& descriptor, const char* failed, Check check) {
+  if (descriptor.facts.same_as >= 0) return {};
+  Status found = check(descriptor);
+  if (found.ok()) return found;
+  return found.with_text(
+      fmt::format("descriptor {} {}: {}", descriptor.facts.number, failed, found.text()));
 }
 
 // As the process does that becomes the program.
 Status check_descriptors(const SavedProcess& saved) {
-  return try_restoring([&saved] {
+  return try_restoring_each(saved.descriptors.size(), [&saved](std::size_t index) {
     ProgramRights::take_whole_ones();
-    return check_each(saved, "cannot be opened again", [&saved](const SavedDescriptor& descriptor) {
-      return check_descriptor(descriptor, saved);
-    });
+    return check_one(saved.descriptors[index], "cannot be opened again",
+                     [&saved](const SavedDescriptor& descriptor) {
+                       return check_descriptor(descriptor, saved);
+                     });
   });
 }
 
 Status check_unshared(const SavedProcess& saved) {
-  return check_each(saved, "would not be the program's alone", [&](const SavedDescriptor& one) {
+  const auto check = [&saved](const SavedDescriptor& one) {
     const auto kind = static_cast<DescriptorKind>(one.facts.kind);
     const bool is_socket = kind == DescriptorKind::listening || kind == DescriptorKind::bound;
     return is_socket ? check_unshared_address(one, saved) : Status{};
-  });
+  };
+  for (const SavedDescriptor& descriptor : saved.descriptors)
+    PAWL_TRY(check_one(descriptor, "would not be the program's alone", check));
+  return {};
 }
 
 Status check_system(const SavedProcess& saved) {

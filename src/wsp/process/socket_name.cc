@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/capability.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -27,7 +29,6 @@
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
 #include "wsp/process/program_rights.h"
-#include "wsp/process/unix_diag.h"
 
 namespace pawl::wsp {
 
@@ -36,6 +37,7 @@ namespace {
 constexpr const char* kNotHad = "its address cannot be had with the program's rights";
 constexpr const char* kNotRemoved = "cannot remove the name that it left behind";
 constexpr int kNameOnly = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+constexpr unsigned long kUnixFile = SIOCPROTOPRIVATE;  // SIOCUNIXFILE, which sys/un.h lacks
 
 // Empty where it has none, or an abstract one.
 std::string name_of(const DescriptorFacts& facts) {
@@ -44,16 +46,30 @@ std::string name_of(const DescriptorFacts& facts) {
   return {local->sun_path, ::strnlen(local->sun_path, facts.address_bytes - sizeof(sa_family_t))};
 }
 
+// The file that a socket is bound to, as the kernel says.
+struct BoundFile {
+  Descriptor itself;                     // where we may have it (CAP_NET_ADMIN); O_PATH
+  std::optional<unix_diag_vfs> numbers;  // elsewhere
+  bool is_known() const { return itself.valid() || numbers.has_value(); }
+};
+
 // Whether the name that was opened is the one that the socket is bound to.
-bool is_name_of(int name, const std::optional<unix_diag_vfs>& bound) {
-  struct stat facts{};
-  if (!bound || ::fstat(name, &facts) != 0 || !S_ISSOCK(facts.st_mode) ||
-      static_cast<std::uint32_t>(facts.st_ino) != bound->udiag_vfs_ino)
+bool is_name_of(int name, const BoundFile& bound, MountTable& mounts) {
+  FileProof is;
+  FileProof had;
+  if (!prove_known_file(name, "", is) || !S_ISSOCK(is.type)) return false;
+  if (bound.itself.valid())
+    return prove_known_file(bound.itself.get(), "", had) && is.device == had.device &&
+           is.inode == had.inode;
+  if (!bound.numbers || static_cast<std::uint32_t>(is.inode) != bound.numbers->udiag_vfs_ino)
     return false;
   // Not by stat(2), which answers others where a file system has several devices (btrfs).
-  const std::optional<Mount> mount = mount_of(name);
-  return mount && mount->device == bound->udiag_vfs_dev;
+  std::optional<Mount> mount = mounts.find(mount_number_of(name));
+  if (!mount) mount = mount_of(name);  // ours, where the program sees others
+  return mount && mount->device == bound.numbers->udiag_vfs_dev;
 }
+
+Descriptor open_bound_file(int socket) { return Descriptor(::ioctl(socket, kUnixFile)); }
 
 // The parts of a name: the directory, and what lies in it.
 std::pair<std::string, std::string> parts_of(const std::string& name) {
@@ -70,18 +86,45 @@ bool may_be_removed(const struct stat& present, const struct stat& holding,
          present.st_uid == user;
 }
 
+// The directory in which a name lies, and what has the name.
+struct FoundName {
+  Descriptor directory;
+  Descriptor file;
+};
+
+using Open = Result<Descriptor> (*)(int directory, const std::string& name);
+
+Result<Descriptor> open_name(int directory, const std::string& name) {
+  Descriptor found(::openat(directory, name.c_str(), kNameOnly));
+  if (!found.valid()) return FailedCall{errno, "cannot open " + name};
+  return found;
+}
+
+// From the program's directory, and with its rights, with which it is made anew.  All else is asked
+// by these: a second walk may lead elsewhere, to a server.
+Result<FoundName> find_name(int current, const std::string& name, const SavedProcess& program,
+                            Open open) {
+  const Result<ProgramRights> rights = ProgramRights::take(program);
+  if (!rights.ok()) return rights.status();
+  const auto [above, last] = parts_of(name);
+  Result<Descriptor> directory = open(current, above);
+  if (!directory.ok()) return directory.status();
+  Result<Descriptor> file = open(directory.value().get(), last);
+  if (!file.ok()) return file.status();
+  return FoundName{std::move(directory.value()), std::move(file.value())};
+}
+
 // Whether the name of a socket can be made anew with the program's rights: it is not with ours.
-bool can_be_bound_again(int current, const std::string& name, const struct stat& present,
+bool can_be_bound_again(const FoundName& found, const struct stat& present,
                         const SavedProcess& program) {
   const Result<ProgramRights> rights = ProgramRights::take(program);
-  const std::string directory = parts_of(name).first;
+  const auto may = [](const Descriptor& what, int mode) {
+    return ::faccessat(what.get(), "", mode, AT_EACCESS | AT_EMPTY_PATH) == 0;
+  };
   struct stat holding{};
   // What may not be written to cannot be asked whether somebody listens there.
-  if (!rights.ok() || ::faccessat(current, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0 ||
-      ::faccessat(current, name.c_str(), W_OK, AT_EACCESS) != 0 ||
-      ::fstatat(current, directory.c_str(), &holding, 0) != 0)
-    return false;
-  return may_be_removed(present, holding, program);
+  return rights.ok() && may(found.directory, W_OK | X_OK) && may(found.file, W_OK) &&
+         ::fstat(found.directory.get(), &holding) == 0 && may_be_removed(present, holding, program);
 }
 
 // Whether the name's owner can be given to it with the program's rights.
@@ -194,9 +237,7 @@ Status check_name_owner(int directory, const DescriptorFacts& facts, const Saved
   return check_gift(name);
 }
 
-// In a process of its own: who listens there can ask the kernel whose socket it is that connects.
 Status check_file_name(const DescriptorFacts& facts, const SavedProcess& program) {
-  ProgramRights::take_whole_ones();
   const Result<ProgramRights> rights = ProgramRights::take(program);
   if (!rights.ok()) return rights.status();
   const auto [above, last] = parts_of(name_of(facts));
@@ -209,44 +250,50 @@ Status check_file_name(const DescriptorFacts& facts, const SavedProcess& program
   return check_name_owner(directory.get(), facts, program);
 }
 
-// From the program's directory.
-Status note_name(pid_t leader, int current, const Descriptor& found, int socket,
-                 const SavedProcess& program, DescriptorFacts& into) {
+struct NameQuestion {
+  pid_t leader;
+  const SavedProcess& program;
+  const BoundFile& bound;
+  MountTable& mounts;
+};
+
+Status name_is_not_there(pid_t leader, const std::string& name) {
+  const bool is_relative = name.front() != '/';
+  return Status::failure(
+      ENOTSUP,
+      fmt::format("the name of its socket, {}, is not there any more{} (let it keep the name that "
+                  "it was bound to{})",
+                  name,
+                  is_relative
+                      ? ", from the program's present directory " + read_proc_link(leader, "cwd")
+                      : "",
+                  is_relative ? ", and bind it by a whole name before it goes elsewhere" : ""));
+}
+
+Status cannot_be_made(const std::string& name) {
+  return Status::failure(
+      ENOTSUP,
+      fmt::format("the program could not make its socket {} again: it may not write to that "
+                  "directory, or to the socket, or not remove the name",
+                  name));
+}
+
+Status note_name(const NameQuestion& asked, const Result<FoundName>& found, DescriptorFacts& into) {
   const std::string name = name_of(into);
-  if (!found.valid() && (errno == ENOENT || errno == ENOTDIR)) {
-    const bool is_relative = name.front() != '/';
-    return Status::failure(
-        ENOTSUP,
-        fmt::format(
-            "the name of its socket, {}, is not there any more{} (let it keep the name that "
-            "it was bound to{})",
-            name,
-            is_relative ? ", from the program's present directory " + read_proc_link(leader, "cwd")
-                        : "",
-            is_relative ? ", and bind it by a whole name before it goes elsewhere" : ""));
-  }
+  const int error_number = found.ok() ? 0 : found.status().error_number();
+  if (error_number == ENOENT || error_number == ENOTDIR)
+    return name_is_not_there(asked.leader, name);
+  if (error_number == EACCES || error_number == EPERM) return cannot_be_made(name);
   struct stat present{};
-  if (!found.valid() || ::fstat(found.get(), &present) != 0)
-    return FailedCall{errno, "cannot look at the name of its socket, " + name};
-  const std::optional<unix_diag_vfs> bound = bound_file_of(socket);
-  if (!bound) {
-    return Status::failure(
-        ENOTSUP, fmt::format("the kernel does not tell whether its socket has the name {} still "
-                             "(sock_diag(7), which takes CONFIG_UNIX_DIAG)",
-                             name));
-  }
-  if (!is_name_of(found.get(), bound)) {
+  if (!found.ok() || ::fstat(found.value().file.get(), &present) != 0)
+    return FailedCall{found.ok() ? errno : error_number,
+                      "cannot look at the name of its socket, " + name};
+  if (!is_name_of(found.value().file.get(), asked.bound, asked.mounts)) {
     return Status::failure(
         ENOTSUP, fmt::format("the name of its socket, {}, is that of another file by now", name));
   }
-  if (!can_be_bound_again(current, name, present, program)) {
-    return Status::failure(
-        ENOTSUP,
-        fmt::format("the program could not make its socket {} again: it may not write to that "
-                    "directory, or to the socket, or not remove the name",
-                    name));
-  }
-  if (!can_be_owned_again(present, program)) {
+  if (!can_be_bound_again(found.value(), present, asked.program)) return cannot_be_made(name);
+  if (!can_be_owned_again(present, asked.program)) {
     return Status::failure(ENOTSUP,
                            fmt::format("the program could not give its socket {} to user {} and "
                                        "group {} again; let it be the program's",
@@ -258,26 +305,50 @@ Status note_name(pid_t leader, int current, const Descriptor& found, int socket,
   return {};
 }
 
+Result<BoundFile> find_bound_file(int socket, UnixSockets& sockets, const DescriptorFacts& facts) {
+  BoundFile bound{open_bound_file(socket), std::nullopt};
+  if (bound.is_known()) return bound;
+  const bool listens = facts.kind == static_cast<std::uint32_t>(DescriptorKind::listening);
+  const UnixSocketFacts* const told = sockets.find(facts.inode, listens);
+  if (told != nullptr) bound.numbers = told->file;
+  if (bound.is_known()) return bound;
+  const char* const reason =
+      sockets.are_too_many()
+          ? "without CAP_NET_ADMIN, where there are more UNIX sockets than a save asks about"
+          : "sock_diag(7), which takes CONFIG_UNIX_DIAG";
+  return Status::failure(
+      ENOTSUP, fmt::format("the kernel does not tell whether its socket has the name {} still ({})",
+                           name_of(facts), reason));
+}
+
+bool answers_by_itself(const FoundName& found, MountTable& mounts) {
+  const auto answers = [&mounts](const Descriptor& file) {
+    return answers_by_itself(mounts.find(mount_number_of(file.get())));
+  };
+  return answers(found.directory) && answers(found.file);
+}
+
 }  // namespace
 
 Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program,
-                           MountTable& mounts, DescriptorFacts& into) {
+                           MountTable& mounts, UnixSockets& sockets, DescriptorFacts& into) {
   const std::string name = name_of(into);
   if (name.empty()) return {};
+  const Result<BoundFile> bound = find_bound_file(socket, sockets, into);
+  if (!bound.ok()) return bound.status();
+  const NameQuestion asked{leader, program, bound.value(), mounts};
   // From where the program is: with its rights alone /proc/PID/cwd may be closed to us.
   const Descriptor current(
       ::open(fmt::format("/proc/{}/cwd", leader).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  const Result<Descriptor> known = open_known(current.get(), name);
-  if (known.ok() && answers_by_itself(mounts.find(mount_number_of(known.value().get()))))
-    return note_name(leader, current.get(), known.value(), socket, program, into);
+  const Result<FoundName> known = find_name(current.get(), name, program, open_known);
+  if (known.ok() && answers_by_itself(known.value(), mounts)) return note_name(asked, known, into);
   const SharedBytes told(sizeof(DescriptorFacts));
   if (told.data() == nullptr) return Status::no_memory("no memory to look at a socket's name");
   auto* const facts = new (told.data()) DescriptorFacts(into);
   const auto look = [&] {
-    const Descriptor found(::openat(current.get(), name.c_str(), kNameOnly));
-    return note_name(leader, current.get(), found, socket, program, *facts);
+    return note_name(asked, find_name(current.get(), name, program, open_name), *facts);
   };
-  Status noted = try_in_child(kServerTimeMax, look, {current.get(), socket});
+  Status noted = try_in_child(kServerTimeMax, look, {current.get(), bound.value().itself.get()});
   into = *facts;
   if (noted.error_number() == ETIMEDOUT)
     return noted.with_text("the file server of the name of its socket, " + name +
@@ -287,7 +358,7 @@ Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program
 
 Status check_socket_name(const DescriptorFacts& facts, const SavedProcess& program) {
   if (name_of(facts).empty()) return check_abstract_name(facts);
-  return try_restoring([&] { return check_file_name(facts, program); });
+  return check_file_name(facts, program);
 }
 
 Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedProcess& program) {
@@ -308,7 +379,11 @@ Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedPro
   // By its whole name, which getsockname(2) tells; that it lies there is proven behind it.
   if (!bind_without_mask(facts, socket)) return FailedCall{errno, kNotHad};
   const Descriptor bound(::openat(directory.get(), last.c_str(), kNameOnly));
-  if (!bound.valid() || !is_name_of(bound.get(), bound_file_of(socket)))
+  BoundFile file{open_bound_file(socket), std::nullopt};
+  if (const auto told = file.is_known() ? std::nullopt : ask_about_socket(socket))
+    file.numbers = told->file;
+  MountTable mounts(::getpid());
+  if (!bound.valid() || !is_name_of(bound.get(), file, mounts))
     return Status::failure(ESTALE, "its name was changed meanwhile; try again");
   return give_name_owner(facts, bound.get());
 }

@@ -7,6 +7,7 @@
 #include "medium/status.h"
 #include "wsp/process/mount.h"
 #include "wsp/process/records.h"
+#include "wsp/process/unix_diag.h"
 
 namespace pawl::wsp {
 
@@ -14,10 +15,12 @@ namespace pawl::wsp {
 // Fails where the name is not this socket's, or where the program could not make it again; where
 // its file system may have a server that does not answer within some milliseconds, too (ETIMEDOUT).
 Status capture_socket_name(pid_t leader, int socket, const SavedProcess& program,
-                           MountTable& mounts, DescriptorFacts& into);
+                           MountTable& mounts, UnixSockets& sockets, DescriptorFacts& into);
 
 // Whether bind_unix_socket() will find the name free, and may make it, as far as can be told
-// without changing anything: an abstract one is bound for a moment.
+// without changing anything: an abstract one is bound for a moment.  In a process of its own
+// (ProgramRights::take_whole_ones()), which may wait for a file server: who listens there can ask
+// the kernel whose socket it is that connects.
 Status check_socket_name(const DescriptorFacts& facts, const SavedProcess& program);
 
 // Binds a UNIX socket to its address with the program's rights, and gives the name its mode and
