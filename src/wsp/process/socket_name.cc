@@ -311,14 +311,15 @@ Result<BoundFile> find_bound_file(int socket, UnixSockets& sockets, const Descri
   const bool listens = facts.kind == static_cast<std::uint32_t>(DescriptorKind::listening);
   const UnixSocketFacts* const told = sockets.find(facts.inode, listens);
   if (told != nullptr) bound.numbers = told->file;
+  if (told == nullptr && sockets.are_too_many()) {
+    // A save that takes longer is better than none.
+    if (const auto alone = ask_about_socket(socket)) bound.numbers = alone->file;
+  }
   if (bound.is_known()) return bound;
-  const char* const reason =
-      sockets.are_too_many()
-          ? "without CAP_NET_ADMIN, where there are more UNIX sockets than a save asks about"
-          : "sock_diag(7), which takes CONFIG_UNIX_DIAG";
   return Status::failure(
-      ENOTSUP, fmt::format("the kernel does not tell whether its socket has the name {} still ({})",
-                           name_of(facts), reason));
+      ENOTSUP, fmt::format("the kernel does not tell whether its socket has the name {} still "
+                           "(sock_diag(7), which takes CONFIG_UNIX_DIAG)",
+                           name_of(facts)));
 }
 
 bool answers_by_itself(const FoundName& found, MountTable& mounts) {
