@@ -19,7 +19,8 @@ std::optional<Status> with_tracked(int descriptor, const Work& work) {
   if (inside()) return std::nullopt;
   if (!table::may_be_tracked(descriptor)) {
     Status status = check_no_other_writer(descriptor);
-    return status.ok() ? std::nullopt : std::optional(std::move(status));
+    if (!status.ok()) return status;
+    if (!table::may_be_tracked(descriptor)) return std::nullopt;
   }
   const Inside working;
   const Held file = hold_descriptor(descriptor);
