@@ -117,7 +117,8 @@ Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
     bool is_tracked = false;
     if (const Held file = hold_inode(named->status.st_dev, named->status.st_ino)) {
       is_tracked = true;
-      plan.truncates = !file->is_lost;  // what is lost is the kernel's
+      if (file->is_lost) return check_ours(*file);
+      plan.truncates = true;
     }
     // The kernel, which is asked without O_TRUNC, looks only for the right to read then.
     if (plan.truncates && (flags & O_ACCMODE) == O_RDONLY &&

@@ -8,6 +8,8 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "checks.h"
 
@@ -131,6 +133,54 @@ static void a_mapping_lived_on_by_a_number_that_was_closed(void) {
   }
 }
 
+/* ------------------------------------------------------------------------------- one that is cut
+ */
+
+static void give_it_the_name(void) {
+  CHECK(rename(in_directory("file.atomic"), in_directory("plain")) == 0);
+}
+
+static void truncate_cut_a_mapped_file_that_had_just_got_the_name(void) {
+  close(make("plain"));
+  map_it();
+  work_before(-1, give_it_the_name);
+  CHECK(truncate(in_directory("plain"), 0) == 0);
+  memcpy(at + PAGE, "stored", 6);
+  CHECK(msync(at, LENGTH, MS_SYNC) == 0);
+  unmap_it();
+  CHECK(found(in_directory("plain"), PAGE, "stored"));
+}
+
+static void truncate_answered_other_than_the_kernel(void) {
+  close(make("cut"));
+  CHECK(mkfifo(in_directory("fifo"), 0644) == 0);
+  CHECK(symlink("cut", in_directory("link")) == 0 && symlink("self", in_directory("self")) == 0);
+#define CHECK_CUT_FAILS(name, size, error_number) \
+  CHECK((errno = 0, truncate(name, size)) == -1 && errno == (error_number))
+  CHECK_CUT_FAILS(directory, 0, EISDIR);
+  CHECK_CUT_FAILS(in_directory("fifo"), 0, EINVAL);
+  CHECK_CUT_FAILS("/dev/null", 0, EINVAL);
+  CHECK_CUT_FAILS(in_directory("none"), 0, ENOENT);
+  CHECK_CUT_FAILS(in_directory("cut/none"), 0, ENOTDIR);
+  CHECK_CUT_FAILS(in_directory("self"), 0, ELOOP);
+  CHECK_CUT_FAILS(in_directory("cut"), -1, EINVAL);
+  const char* volatile nowhere = NULL;
+  CHECK_CUT_FAILS(nowhere, 0, EFAULT);
+  CHECK_CUT_FAILS("/proc/self/exe", 0, ETXTBSY);
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  struct stat status;
+  const char* const path = in_directory("cut");
+  const int held = open(path, O_RDWR);
+  CHECK(fcntl(held, F_SETLK, &lock) == 0);
+  CHECK(chmod(path, 0200) == 0 && truncate(in_directory("link"), 7) == 0);
+  CHECK(stat(path, &status) == 0 && status.st_size == 7);
+  const pid_t child = fork();
+  if (child == 0) _exit(fcntl(held, F_SETLK, &lock) == -1 ? 0 : 1);
+  int outcome = -1;
+  CHECK(waitpid(child, &outcome, 0) == child && outcome == 0); /* the lock is held still */
+  close(held);
+}
+
 static void all_cases(void) {
   *(void**)&work_in_call = dlsym(RTLD_DEFAULT, "work_in_call");
   pthread_t other;
@@ -140,6 +190,8 @@ static void all_cases(void) {
   a_close_of_another_file_took_a_descriptor_from_its_mapping();
   a_close_made_a_stream_an_ordinary_descriptor();
   a_mapping_lived_on_by_a_number_that_was_closed();
+  truncate_cut_a_mapped_file_that_had_just_got_the_name();
+  truncate_answered_other_than_the_kernel();
 }
 
 int main(int count, char** arguments) { return check_all(count, arguments, all_cases); }
