@@ -145,7 +145,8 @@ Result<Plan> plan_open(int flags, const LookUp& look_up_file) {
     bool is_tracked = false;
     if (const Held file = hold_inode(named->status.st_dev, named->status.st_ino)) {
       is_tracked = true;
-      plan.truncates = !file->is_lost;  // what is lost is the kernel's
+      if (file->is_lost) return check_ours(*file);
+      plan.truncates = true;
     }
     // The kernel, which is asked without O_TRUNC, looks only for the right to read then.
     if (plan.truncates && (flags & O_ACCMODE) == O_RDONLY &&
@@ -199,6 +200,7 @@ int open_by(int flags, const LookUp& look_up_file, const OpenReally& open_really
     if (opened.ok() && opened.value() && status.ok()) return descriptor;
     ::pawl::preload::table::detach(descriptor);
     parked_descriptors::close(Descriptor(descriptor));
+    forget_if_closed(descriptor);
     if (!status.ok()) return refuse("open", status);
   }
   return refuse("open", leads_elsewhere_each_time());
@@ -276,9 +278,9 @@ int close_descriptor(int descriptor) {
     // From before the file is let go of until its number is free: a signal handler that leaves by
     // siglongjmp() finds either all of it done or nothing.
     const Inside working;
-    const Closing closing(descriptor);
     status = let_go(descriptor);
     outcome = real().close(descriptor);
+    forget_if_closed(descriptor);
   }
   return status.ok() ? outcome : refuse("close", status);
 }
@@ -308,6 +310,7 @@ int attach_copy(int original, int copy, bool is_of_stream) {
   if (joined.ok()) joined = join(copy);
   if (joined.ok()) return copy;
   real().close(copy);
+  forget_if_closed(copy);
   return refuse("dup", joined);
 }
 
@@ -347,13 +350,8 @@ int duplicate_onto(int original, int copy, int flags, bool is_dup3) {
     return attach_copy(original, duplicate(), is_of_stream);
   const Inside working;  // a signal handler finds the copy followed, or as it was
   const bool was_stdio = is_stdio(copy);
-  Status ended;
-  int made = -1;
-  {
-    const Closing closing(copy);
-    ended = let_go(copy);
-    made = duplicate();
-  }
+  const Status ended = let_go(copy);
+  int made = duplicate();
   if (made < 0) {
     keep_open(copy, was_stdio);
     return made;
@@ -447,6 +445,38 @@ bool close_range_would_fail(unsigned first, unsigned last, int flags) {
   return first > last || (static_cast<unsigned>(flags) & ~kKnown) != 0;
 }
 
+// What is known of numbers besides the table, while they are being closed: forgotten before they
+// are free, for another thread may get them at once.
+class ForgottenMarks {
+ public:
+  ForgottenMarks(unsigned first, unsigned last) {
+    const unsigned end = std::min(last, unsigned{kDescriptorsMax - 1});
+    for (unsigned number = first; number <= end; ++number) {
+      const auto descriptor = static_cast<int>(number);
+      const Mark mark{descriptor, is_stdio(descriptor), may_have_other_writer(descriptor)};
+      if (mark.is_stdio || mark.may_have_other_writer) marks_.push_back(mark);
+    }
+    set(false);
+  }
+  // They are open still.
+  void take_back() const { set(true); }
+
+ private:
+  struct Mark {
+    int descriptor;
+    bool is_stdio;
+    bool may_have_other_writer;
+  };
+  void set(bool again) const {
+    for (const Mark& mark : marks_) {
+      set_stdio(mark.descriptor, again && mark.is_stdio);
+      set_may_have_other_writer(mark.descriptor, again && mark.may_have_other_writer);
+    }
+  }
+
+  std::vector<Mark> marks_;
+};
+
 int close_all_between(unsigned first, unsigned last, int flags) {
   if (inside() || !in_own_process() || close_range_would_fail(first, last, flags))
     return real().close_range(first, last, flags);
@@ -458,6 +488,8 @@ int close_all_between(unsigned first, unsigned last, int flags) {
       ends_all ? table::descriptors_between(first, last) : std::vector<int>();
   std::optional<Inside> working;  // as in close_descriptor()
   if (!tracked.empty()) working.emplace();
+  std::optional<ForgottenMarks> marks;
+  if (ends_all) marks.emplace(first, last);
   for (const int descriptor : tracked) {
     // Like close_range() itself, this reports no failure of a single close.
     if (const Status status = let_go(descriptor); !status.ok()) say("close_range", status.text());
@@ -467,13 +499,11 @@ int close_all_between(unsigned first, unsigned last, int flags) {
       [&](unsigned from, unsigned to) { return real().close_range(from, to, flags); });
   if (outcome != 0) {
     for (const int descriptor : tracked) keep_open(descriptor, false);
+    if (marks) marks->take_back();
     return outcome;
   }
   if (!ends_all) return outcome;
-  for (unsigned number = first; number <= std::min(last, unsigned{kDescriptorsMax - 1}); ++number) {
-    set_stdio(static_cast<int>(number), false);
-    set_may_have_other_writer(static_cast<int>(number), false);
-  }
+  for (const int attached : table::descriptors_between(first, last)) forget_if_closed(attached);
   return outcome;
 }
 

@@ -238,6 +238,17 @@ auto for_tracked(int descriptor, const Work& work, const Otherwise& otherwise)
   return otherwise();
 }
 
+// The same of a call that writes.
+template <class Work, class Otherwise>
+ssize_t for_written(int descriptor, const Work& work, const Otherwise& otherwise) {
+  const bool was_tracked = table::may_be_tracked(descriptor);
+  // Behind that another thread may have mapped it.
+  if (!was_tracked && refuse_beside_other_writer("write", descriptor) != 0) return -1;
+  return for_tracked(descriptor, work, [&]() -> ssize_t {
+    return was_tracked && refuse_beside_other_writer("write", descriptor) != 0 ? -1 : otherwise();
+  });
+}
+
 // How many bytes a read gets at most.  The pages that these go to can be stored to.
 std::size_t make_ready_for_reading(int descriptor, const iovec* vectors, int count,
                                    const Place& place) {
@@ -276,14 +287,14 @@ ssize_t read_vectors(int descriptor, const iovec* vectors, int count, const Plac
         }
         return read_tracked(file, descriptor, vectors, count, place, bytes_max);
       },
-      otherwise));
+      [&]() -> ssize_t { return refuse_before_reading(descriptor) != 0 ? -1 : otherwise(); }));
 }
 
 template <class Otherwise>
 ssize_t write_vectors(int descriptor, const iovec* vectors, int count, const Place& place,
                       int flags, const Otherwise& otherwise) {
   make_ready_for_writing(descriptor, vectors, count);
-  return for_tracked(
+  return for_written(
       descriptor,
       [&](TrackedFile& file) -> ssize_t {
         if (!vectors_are_valid(vectors, count)) {
@@ -292,9 +303,7 @@ ssize_t write_vectors(int descriptor, const iovec* vectors, int count, const Pla
         }
         return write_tracked(file, descriptor, vectors, count, place, flags);
       },
-      [&]() -> ssize_t {
-        return refuse_beside_other_writer("write", descriptor) != 0 ? -1 : otherwise();
-      });
+      otherwise);
 }
 
 off_t seek_tracked(const TrackedFile& file, int descriptor, off_t offset, int whence) {
@@ -356,12 +365,10 @@ ssize_t write_bytes(int descriptor, const void* buffer, std::size_t count, const
 
 ssize_t write_taken(int descriptor, std::size_t count, const off_t* offset, const Taking& taking) {
   const Place place = offset != nullptr ? Place{*offset} : kAtPosition;
-  return for_tracked(
+  return for_written(
       descriptor,
       [&](TrackedFile& file) { return write_taken_to(file, descriptor, count, place, taking); },
-      [&]() -> ssize_t {
-        return refuse_beside_other_writer("write", descriptor) != 0 ? -1 : taking.otherwise();
-      });
+      taking.otherwise);
 }
 
 PAWL_INTERPOSE ssize_t read(int descriptor, void* buffer, size_t count) try {

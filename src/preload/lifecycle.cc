@@ -35,9 +35,6 @@ namespace {
 std::atomic<pid_t> own_process{0};
 std::atomic<std::uint64_t> own_memory{0};
 
-std::array<std::atomic<int>, kDescriptorsMax> closing;  // how many threads, by descriptor
-std::atomic<int> closing_threads{0};                    // in all
-
 // Needs no memory, and no destructor: calls come until the very end.
 std::mutex& suspending_lock() {
   constinit static std::mutex lock;
@@ -47,11 +44,6 @@ std::mutex& suspending_lock() {
 __attribute__((tls_model("initial-exec"))) thread_local int suspending_depth = 0;
 std::atomic<int> withdrawals{0};  // changed under that lock
 std::size_t suspended_files = 0;  // guarded by it
-
-bool is_closing(int descriptor) {
-  return descriptor >= 0 && descriptor < kDescriptorsMax &&
-         closing[static_cast<std::size_t>(descriptor)].load() > 0;
-}
 
 Result<std::vector<int>> open_descriptors_of(dev_t device, ino_t inode) {
   std::vector<int> found;
@@ -88,13 +80,6 @@ Status attach_all(const TrackedFilePointer& file) {
                      "part of a commit; close the stream, and map the file from open()");
     }
     if (!table::attach(descriptor, file)) return beyond_the_table(descriptor, file->path);
-    // Another thread may be closing it.  Either that thread finds it attached, and detaches it, or
-    // it is seen here, as one that is closing or closed: a number that stayed attached would make
-    // this file of whatever is opened under it next.
-    struct stat status{};
-    if (is_closing(descriptor) || real().fstat(descriptor, &status) != 0 ||
-        status.st_dev != file->device || status.st_ino != file->inode)
-      table::detach(descriptor);
   }
   return {};
 }
@@ -154,29 +139,12 @@ bool is_child_past_fork() { return own_process.load() != 0 && !in_own_process();
 void adopt_process() {
   own_process.store(getpid());
   own_memory.store(number_of_memory());
-  // Threads that a forked child does not have were closing some.
-  if (closing_threads.exchange(0) == 0) return;
-  for (std::atomic<int>& threads : closing) {
-    if (threads.load(std::memory_order_relaxed) != 0) threads.store(0, std::memory_order_relaxed);
-  }
 }
 
 bool can_be_tracked(int descriptor) {
   struct stat status{};
   return table::may_be_tracked(descriptor) ||
          (real().fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode));
-}
-
-Closing::Closing(int descriptor)
-    : descriptor_(descriptor >= 0 && descriptor < kDescriptorsMax ? descriptor : -1) {
-  if (descriptor_ < 0) return;
-  closing_threads.fetch_add(1);
-  closing[static_cast<std::size_t>(descriptor_)].fetch_add(1);
-}
-Closing::~Closing() {
-  if (descriptor_ < 0) return;
-  closing[static_cast<std::size_t>(descriptor_)].fetch_sub(1);
-  closing_threads.fetch_sub(1);
 }
 
 Suspending::Suspending() {
@@ -245,6 +213,18 @@ Held hold_descriptor(int descriptor) {
   if (const Status ended = end_if_unused(held.file); !ended.ok()) say("close", ended.text());
   return {};
 }
+void forget_if_closed(int descriptor) {
+  if (!table::may_be_tracked(descriptor)) return;
+  const int error_number = errno;
+  const Inside working;
+  const Status looked = at_border([&]() -> Status {
+    (void)hold_descriptor(descriptor);
+    return {};
+  });
+  if (!looked.ok()) say("close", looked.text());
+  errno = error_number;
+}
+
 Held hold_inode(dev_t device, ino_t inode) {
   return hold_found([&] { return table::of_inode(device, inode); });
 }

@@ -50,20 +50,6 @@ Result<TrackedFilePointer> start(int descriptor, const struct stat& status, bool
 // else may wait (a socket that lingers), and must be open to signals and cancellation.
 bool can_be_tracked(int descriptor);
 
-// While one lives, the calling thread is about to close the descriptor: start() in another thread
-// does not attach it.  Made before the descriptor is detached, it lives until it is closed.  The
-// thread stays inside until it has ended: a signal handler that never returns would leave it.
-class Closing {
- public:
-  explicit Closing(int descriptor);
-  ~Closing();
-  Closing(const Closing&) = delete;
-  Closing& operator=(const Closing&) = delete;
-
- private:
-  int descriptor_;
-};
-
 // While one lives, the calling thread gives files up that it will take up again: rename(), and an
 // exec that may fail.  One thread does so at a time, and none while another forks.  Taken before
 // every other lock, by a thread that is inside; it may nest them.
@@ -115,6 +101,10 @@ Held hold_file(const TrackedFilePointer& file);
 // face, by syscall(), and is of something else now is of no tracked file.
 Held hold_descriptor(int descriptor);
 Held hold_inode(dev_t device, ino_t inode);
+
+// Behind a call that closed the descriptor, and let go of it before that: start() in another thread
+// may have attached it between the two.  By now the number may be another's, of whatever file.
+void forget_if_closed(int descriptor);
 
 // Attaches a descriptor that was just opened when its file is tracked.  EMFILE: its number is too
 // high to be followed.

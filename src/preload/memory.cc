@@ -250,7 +250,8 @@ void* map_file(const MapRequest& request) {
   if (!request.asks_for_pawl()) {
     // A file without a name does not survive a crash: there is nothing to keep.
     const auto pass_on_alone = [&] {
-      const Status alone = check_no_other_writer(request.descriptor);
+      const Status alone = read_write ? check_not_written(request.descriptor)
+                                      : check_no_other_writer(request.descriptor);
       return alone.ok() ? pass_on(request) : refuse_map(alone);
     };
     if (!read_write || status.st_nlink == 0 || !has_patterns()) return pass_on_alone();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "medium/block_medium.h"
+#include "medium/descriptor.h"
 #include "medium/writer_notice.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
@@ -97,8 +98,36 @@ bool has_no_sign_of_a_writer(int descriptor) {
       [&](const char* name) { return ::fgetxattr(descriptor, name, nullptr, 0) >= 0; });
 }
 
-bool has_no_mark(int descriptor) {
-  return ::fgetxattr(descriptor, kMarkAttribute, nullptr, 0) < 0 && errno == ENODATA;
+bool has_mark(int descriptor) { return ::fgetxattr(descriptor, kMarkAttribute, nullptr, 0) >= 0; }
+
+bool has_no_mark(int descriptor) { return !has_mark(descriptor) && errno == ENODATA; }
+
+// By a writer that was killed.  Where there can be no mark, its journal is asked for.
+bool may_be_left(int descriptor) {
+  if (has_mark(descriptor)) return true;
+  if (errno == ENODATA) return false;
+  const std::string journal = name_of_descriptor(descriptor) + kJournalSuffix;
+  struct stat status{};
+  return real().lstat(journal.c_str(), &status) == 0;
+}
+
+// The descriptor was open before its file's writer was killed.  Whoever opens the file next replays
+// what the journal holds, also over what this descriptor would write: so it is done now.
+Status recover_before_call(int descriptor, const struct stat& status) {
+  // Another thread has it mapped, or is about to: then the call is the mapping's.
+  if (table::has_inode(status.st_dev, status.st_ino)) return join(descriptor);
+  // Without a name it will not be opened again.
+  if (!may_be_left(descriptor) || status.st_nlink == 0) return {};
+  const auto file = identify(descriptor);
+  if (!file.ok()) return file.status();
+  Status recovered = recover_if_left(file.value());
+  if (recovered.ok() && name_in_force(descriptor) != file.value().real_path)
+    recovered =
+        Status::failure(EBUSY, "its name has changed, or is none here; open it by its name");
+  if (recovered.ok() || table::has_inode(status.st_dev, status.st_ino)) return join(descriptor);
+  return recovered.prefixed(file.value().real_path +
+                            " was left by a process that was killed, and must be recovered before "
+                            "this descriptor of it is used: ");
 }
 
 }  // namespace
@@ -184,18 +213,37 @@ void set_may_have_other_writer(int descriptor, bool value) {
 }
 
 Status check_no_other_writer(int descriptor) {
-  if (!may_have_other_writer(descriptor) || has_no_sign_of_a_writer(descriptor)) return {};
+  return may_have_other_writer(descriptor) ? check_not_written(descriptor) : Status{};
+}
+
+Status check_not_written(int descriptor) {
+  if (has_no_sign_of_a_writer(descriptor)) return {};
   struct stat status{};
   if (real().fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  if (has_certainly_no_writer(status) || !in_own_process()) return {};
+  if (!in_own_process() || (has_certainly_no_writer(status) && !may_be_left(descriptor))) return {};
   const Inside working;
   const auto written = has_other_writer(status);
-  if (written.ok()) return written.value() ? is_written_by_other(name_of(descriptor)) : Status{};
+  if (written.ok())
+    return written.value() ? is_written_by_other(name_of(descriptor))
+                           : recover_before_call(descriptor, status);
   // A writer marks its file before its first commit, where there can be marks.
   if (has_no_mark(descriptor)) return {};
   return written.status().prefixed(
       "whether another process has " + name_of(descriptor) +
       " mapped atomically cannot be found out, and nothing is written: ");
+}
+
+int refuse_before_reading(int descriptor) {
+  struct stat status{};
+  if (!may_have_other_writer(descriptor) || !has_mark(descriptor) ||
+      real().fstat(descriptor, &status) != 0 || !in_own_process())
+    return 0;
+  const Inside working;
+  const auto written = has_any_writer(status);
+  if (!written.ok() || written.value()) return 0;
+  const Status recovered = recover_before_call(descriptor, status);
+  // A writer has come: what it shows is read, as before.
+  return recovered.ok() || recovered.error_number() == EBUSY ? 0 : refuse("read", recovered);
 }
 
 int refuse_beside_other_writer(const char* call, int descriptor) {

@@ -39,9 +39,15 @@ bool may_have_other_writer(int descriptor);
 // As the descriptor is opened: whether its file may come to have another writer while it is open.
 void set_may_have_other_writer(int descriptor, bool value);
 
-// EBUSY as long as the file of such a descriptor has a writer that is another process.  Fails, too,
-// where that cannot be found out.
+// EBUSY as long as the file of such a descriptor has a writer that is another process.  Where that
+// was killed meanwhile the file is recovered, as if it were opened now.  Fails, too, where either
+// cannot be found out or done.  Success: the descriptor's file may be tracked by now.
 Status check_no_other_writer(int descriptor);
+// The same of any descriptor.
+Status check_not_written(int descriptor);
+// Before it is read: recovers the file where its writer was killed.  -1 as below, where it cannot
+// be.
+int refuse_before_reading(int descriptor);
 
 // First in a call that is the kernel's and writes: -1, with errno, and a line that says so; else 0.
 int refuse_beside_other_writer(const char* call, int descriptor);

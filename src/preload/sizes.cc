@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "medium/descriptor.h"
 #include "preload/contents.h"
 #include "preload/inside.h"
 #include "preload/lifecycle.h"
@@ -49,34 +50,45 @@ Status truncate_tracked(TrackedFile& file, off_t size) {
   return file.mapping->truncate(static_cast<std::uint64_t>(size));
 }
 
-// An untracked file that a crash left is recovered before its size changes; `nothing` to report
-// otherwise.
-std::optional<Status> truncate_by_path(const char* path, off_t size) {
-  const Inside working;
-  const auto found = look_up(AT_FDCWD, path, true);
-  if (!found.ok()) return found.status();
-  const auto& named = found.value();
-  // In a moment another process may give the name to a file that it has mapped.
-  if (!named && errno == ENOENT && size >= 0) return Status::failure(ENOENT, "");
-  // As truncate() asks: access() would ask for the real user.
-  if (!named || !S_ISREG(named->status.st_mode) || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
-    return std::nullopt;
-  if (const Held file = hold_inode(named->status.st_dev, named->status.st_ino);
-      file && file->mapping != nullptr) {
-    if (size < 0) return Status::failure(EINVAL, "a size below 0");
-    return truncate_tracked(*file, size);
-  }
-  Status recovered = recover_if_left(*named);
-  const bool matters = is_in_use(recovered) || concerns_us(*named);
-  if (!recovered.ok() && matters) return recovered;
-  return std::nullopt;
-}
-
 int report(const char* call, const Status& status) {
   if (status.ok()) return 0;
   if (!status.text().empty()) return refuse(call, status);
   errno = status.error_number();  // the kernel's own word
   return -1;
+}
+
+// What the name leads to is looked up once: whether that may be cut is found out, and that is cut,
+// whatever has the name by then.  By a handle, as a descriptor that could cut it would take locks
+// of the program along when it is closed.  Without one, or without /proc, the kernel looks again.
+int truncate_by_path(const char* path, off_t size) {
+  const Inside working;
+  if (size < 0) return report("truncate", Status::failure(EINVAL, ""));
+  const Descriptor handle(real().openat(AT_FDCWD, path, O_PATH | O_CLOEXEC));
+  if (!handle.valid() && (errno == ENOENT || errno == EFAULT)) return -1;
+  std::string name = path;
+  Result<std::optional<NamedFile>> found = std::optional<NamedFile>();
+  if (auto held = identify(handle.get()); held.ok()) {
+    name = link_to_descriptor(handle.get());
+    found = std::optional(std::move(held.value()));
+  } else {
+    found = look_up(AT_FDCWD, path, true);
+  }
+  const auto in_kernel = [&] { return real().truncate(name.c_str(), size); };
+  if (!found.ok()) return report("truncate", found.status());
+  const auto& named = found.value();
+  if (named && !S_ISREG(named->status.st_mode)) {
+    errno = S_ISDIR(named->status.st_mode) ? EISDIR : EINVAL;
+    return -1;
+  }
+  // As truncate() asks: access() would ask for the real user.
+  if (!named || faccessat(AT_FDCWD, name.c_str(), W_OK, AT_EACCESS) != 0) return in_kernel();
+  if (const Held file = hold_inode(named->status.st_dev, named->status.st_ino);
+      file && (file->mapping != nullptr || file->is_lost))
+    return report("truncate", truncate_tracked(*file, size));
+  // An untracked file that a crash left is recovered before its size changes.
+  const Status recovered = recover_if_left(*named);
+  const bool matters = is_in_use(recovered) || concerns_us(*named);
+  return !recovered.ok() && matters ? report("truncate", recovered) : in_kernel();
 }
 
 }  // namespace
@@ -99,8 +111,7 @@ PAWL_ALSO_KNOWN_AS(ftruncate64, ftruncate);
 PAWL_INTERPOSE int truncate(const char* path, off_t size) noexcept try {
   PAWL_PASS(real().truncate(path, size));
   if (!in_own_process() && refuse_parents_file("truncate", AT_FDCWD, path, 0) != 0) PAWL_RETURN(-1);
-  const auto outcome = in_own_process() ? truncate_by_path(path, size) : std::nullopt;
-  PAWL_RETURN(outcome ? report("truncate", *outcome) : real().truncate(path, size));
+  PAWL_RETURN(in_own_process() ? truncate_by_path(path, size) : real().truncate(path, size));
 }
 PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(truncate64, truncate);

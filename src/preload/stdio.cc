@@ -83,9 +83,9 @@ int close_stream(const char* call, FILE* stream) {
     return real().fclose(stream);
   }
   const Inside working;
-  const Closing closing(descriptor);
   const Status ended = let_go(descriptor);
   const int outcome = real().fclose(stream);
+  forget_if_closed(descriptor);
   if (ended.ok()) return outcome;
   refuse(call, ended);
   return EOF;
@@ -137,6 +137,7 @@ void close_again(int descriptor) {
   set_may_have_other_writer(descriptor, false);
   if (const Status ended = let_go(descriptor); !ended.ok()) say("close", ended.text());
   real().close(descriptor);
+  forget_if_closed(descriptor);
 }
 
 // Whether the name, which was looked at before the file was opened, has led to one that another
@@ -271,9 +272,12 @@ PAWL_INTERPOSE FILE* freopen(const char* path, const char* mode, FILE* stream) t
   }
   if (!is_ours_to_judge()) PAWL_RETURN(real().freopen(path, mode, stream));
   // Behind its back the C library gives the number to the file that is opened.
-  if (const Status ended = let_go(fileno(stream)); !ended.ok()) say("freopen", ended.text());
-  PAWL_RETURN(remember("freopen", path != nullptr ? open_stream_again(path, mode, stream)
-                                                  : real().freopen(nullptr, mode, stream)));
+  const int number = fileno(stream);
+  if (const Status ended = let_go(number); !ended.ok()) say("freopen", ended.text());
+  FILE* const again = path != nullptr ? open_stream_again(path, mode, stream)
+                                      : real().freopen(nullptr, mode, stream);
+  forget_if_closed(number);
+  PAWL_RETURN(remember("freopen", again));
 }
 PAWL_OR_NO_MEMORY
 PAWL_ALSO_KNOWN_AS(freopen64, freopen);

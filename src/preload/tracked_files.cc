@@ -1,5 +1,7 @@
 #include "preload/tracked_files.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -11,6 +13,7 @@
 #include "mapping/window_set.h"
 #include "medium/inherited_memory.h"
 #include "medium/inherited_table.h"
+#include "preload/real.h"
 
 namespace pawl::preload {
 
@@ -226,8 +229,18 @@ void erase(const TrackedFile& file) {
 bool attach(int descriptor, const TrackedFilePointer& file) {
   if (!in_table(descriptor)) return false;
   const Change change;
-  table().by_descriptor[descriptor] = file;
-  descriptor_tracked[static_cast<std::size_t>(descriptor)].store(true);
+  const auto [place, is_new] = table().by_descriptor.try_emplace(descriptor);
+  // In this order: who closes the number meanwhile finds it here behind that, or is seen here.
+  auto& is_tracked = descriptor_tracked[static_cast<std::size_t>(descriptor)];
+  is_tracked.store(true);
+  struct stat status{};
+  if (real().fstat(descriptor, &status) == 0 && status.st_dev == file->device &&
+      status.st_ino == file->inode) {
+    place->second = file;
+  } else if (is_new) {
+    is_tracked.store(false);
+    table().by_descriptor.erase(place);
+  }
   return true;
 }
 

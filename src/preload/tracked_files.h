@@ -116,7 +116,8 @@ bool insert(const TrackedFilePointer& file);
 // Forgets the file, its descriptors and its window.
 void erase(const TrackedFile& file);
 
-// False when the descriptor's number is beyond the table.
+// Where the number is the file's: another thread may be closing it, or have opened another file by
+// it, and whose it was last stays so.  False when the number is beyond the table.
 bool attach(int descriptor, const TrackedFilePointer& file);
 // The file the descriptor belonged to, if any.
 TrackedFilePointer detach(int descriptor);

@@ -12,18 +12,19 @@
 namespace pawl::preload {
 
 // Calls work(file), under the file's lock, for the descriptor of a tracked file that this process
-// may change; its refusal otherwise, or where another process writes the file.  Empty when the
-// descriptor is none of ours.
+// may change; its refusal otherwise, as of one that is lost, whose memory must keep its file; or
+// where another process writes it.  Empty when the descriptor is none of ours.
 template <class Work>
 std::optional<Status> with_tracked(int descriptor, const Work& work) {
   if (inside()) return std::nullopt;
   if (!table::may_be_tracked(descriptor)) {
     Status status = check_no_other_writer(descriptor);
-    return status.ok() ? std::nullopt : std::optional(std::move(status));
+    if (!status.ok()) return status;
+    if (!table::may_be_tracked(descriptor)) return std::nullopt;
   }
   const Inside working;
   const Held file = hold_descriptor(descriptor);
-  if (!file || file->mapping == nullptr) return std::nullopt;
+  if (!file || (file->mapping == nullptr && !file->is_lost)) return std::nullopt;
   PAWL_TRY(check_ours(*file));
   return work(*file);
 }

@@ -6,6 +6,7 @@
  *   other_writers write FILE        the second process
  *   other_writers write-later FILE  the same; it opens the file before the first maps it
  *   other_writers beside FILE       one that acts on a file whose writer steps aside all the time
+ *   other_writers die-HOW FILE      one that maps it, commits, and dies
  *   other_writers alone FILE        one whose files nobody has mapped
  *   other_writers HOW FILE          the same, where nobody can be asked for the first */
 #define _GNU_SOURCE
@@ -24,6 +25,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -35,6 +37,10 @@
 #include <linux/seccomp.h>
 
 #include "checks.h"
+
+#ifndef MAP_ATOMIC
+#define MAP_ATOMIC (MAP_SHARED_VALIDATE | 0x1000000)
+#endif
 
 enum { PAGE = 4096, COPIES = 8, TAKER = 3 };
 
@@ -388,8 +394,10 @@ static void a_file_was_changed_by_others_while_it_was_renamed(void) {
   CHECK(found(path, 0, "<<<<") && ROUNDS == '<');
 }
 
+/* By fcntl(), by flock(), or none. */
 static int lock_whole(int fd, int kind, short type) {
   struct flock lock = {.l_type = type, .l_whence = SEEK_SET};
+  if (kind == 2) return 0;
   if (kind == 0) return fcntl(fd, F_SETLKW, &lock);
   return flock(fd, type == F_UNLCK ? LOCK_UN : LOCK_EX);
 }
@@ -398,10 +406,11 @@ static int lock_whole(int fd, int kind, short type) {
 static int hold_and_die(const char* path, int kind) {
   const int fd = open(path, O_RDWR);
   if (fd < 0 || lock_whole(fd, kind, F_WRLCK) != 0) return 2;
-  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, kind == 2 ? MAP_ATOMIC : MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) return 3;
   memcpy(at, "last", 4);
   if (msync(at, PAGE, MS_SYNC) != 0 || write(STDOUT_FILENO, "h", 1) != 1) return 4;
+  if (kind == 2) raise(SIGKILL);
   const struct timespec moment = {.tv_nsec = 100000000};
   nanosleep(&moment, NULL);
   struct flock none = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
@@ -430,6 +439,67 @@ static void who_waited_for_the_lock_of_one_that_died_was_refused(void) {
     close(first.from);
   }
   unlink(path);
+}
+
+static void commit_and_die(const char* path) {
+  struct second first = start("die-asks", path);
+  CHECK(waits(&first));
+  waitpid(first.process, NULL, 0);
+  close(first.to);
+  close(first.from);
+}
+
+/* By a descriptor that was open all the time. */
+static void a_commit_of_one_that_died_undid_what_was_written_later(void) {
+  const char* path = in_directory("died-later.atomic");
+  char text[8] = {0};
+  struct stat status;
+  for (int call = 0; call < 5; ++call) {
+    const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    CHECK(pwrite(fd, "first", 5, 0) == 5 && ftruncate(fd, PAGE) == 0);
+    commit_and_die(path);
+    CHECK(has_side(path));
+    if (call == 0) CHECK(pread(fd, text, 4, 0) == 4 && memcmp(text, "last", 4) == 0);
+    if (call == 1) CHECK(pwrite(fd, "mine", 4, 8) == 4);
+    if (call == 2) CHECK(ftruncate(fd, 0) == 0);
+    if (call == 3) CHECK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PAGE) == 0);
+    if (call == 4) {
+      char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+      CHECK(at != MAP_FAILED && memcmp(at, "last", 4) == 0);
+      memcpy(at + 8, "mine", 4);
+      CHECK(msync(at, PAGE, MS_SYNC) == 0 && munmap(at, PAGE) == 0);
+    }
+    CHECK(fsync(fd) == 0 && close(fd) == 0);
+    CHECK(call == 2 || call == 3 || found(path, 0, "last"));
+    CHECK((call != 1 && call != 4) || found(path, 8, "mine"));
+    CHECK(call != 2 || (stat(path, &status) == 0 && status.st_size == 0));
+    CHECK(call != 3 || !found(path, 0, "last"));
+    CHECK(unlink(path) == 0 && !has_side(path));
+  }
+}
+
+/* Whose name no glob matches, and which nobody had mapped when it was opened. */
+static void a_commit_of_one_that_died_undid_what_was_stored_later(void) {
+  const char* path = in_directory("died.plain");
+  const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  CHECK(ftruncate(fd, PAGE) == 0);
+  commit_and_die(path);
+  char* at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(at != MAP_FAILED && memcmp(at, "last", 4) == 0);
+  memcpy(at, "mine", 4);
+  CHECK(msync(at, PAGE, MS_SYNC) == 0 && munmap(at, PAGE) == 0 && close(fd) == 0);
+  CHECK(found(path, 0, "mine") && unlink(path) == 0);
+}
+
+static void what_cannot_be_recovered_was_written(void) {
+  const char* path = in_directory("damaged.atomic");
+  const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+  CHECK(ftruncate(fd, PAGE) == 0);
+  commit_and_die(path);
+  CHECK(rename(side_of(path), in_directory("taken")) == 0);
+  CHECK(pwrite(fd, "mine", 4, 0) == -1 && ftruncate(fd, 0) == -1 && close(fd) == 0);
+  CHECK(rename(in_directory("taken"), side_of(path)) == 0);
+  CHECK(found(path, 0, "last") && unlink(path) == 0);
 }
 
 /* A child that no handler of fork() knew lives on, and the program that becomes another maps the
@@ -528,6 +598,9 @@ static void all_cases(void) {
   a_file_was_taken_while_it_was_renamed();
   a_file_was_changed_by_others_while_it_was_renamed();
   who_waited_for_the_lock_of_one_that_died_was_refused();
+  a_commit_of_one_that_died_undid_what_was_written_later();
+  a_commit_of_one_that_died_undid_what_was_stored_later();
+  what_cannot_be_recovered_was_written();
   a_child_kept_the_file_from_its_parent_behind_an_exec();
   a_writer_that_could_not_be_asked_for_counted_as_none();
   a_second_process_wrote_past_the_first(0);
@@ -540,7 +613,9 @@ int main(int count, char** arguments) {
   if (count == 3 && strcmp(arguments[1], "alone") == 0) return use_files_alone(arguments[2]);
   if (count == 3 && strcmp(arguments[1], "beside") == 0) return act_beside(arguments[2]);
   if (count == 3 && strncmp(arguments[1], "die-", 4) == 0)
-    return hold_and_die(arguments[2], strcmp(arguments[1], "die-flock") == 0);
+    return hold_and_die(arguments[2], strcmp(arguments[1], "die-fcntl") == 0   ? 0
+                                      : strcmp(arguments[1], "die-flock") == 0 ? 1
+                                                                               : 2);
   if (count == 3 && strcmp(arguments[1], "exec") == 0) return exec_beside_a_child(arguments[2]);
   if (count == 4) return map_again(arguments[1], arguments[3]);
   if (count == 3 && strncmp(arguments[1], "write", 5) != 0)

@@ -331,6 +331,29 @@ static int commit_without_one_that_is_lost(void) {
   return die();
 }
 
+static int cut_a_file_that_is_lost(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  if (mkdir("moved.atomic.pawl", 0700) != 0) return 97;
+  CHECK(rename("one.atomic", "moved.atomic") == 0);
+  CHECK(ftruncate(one.fd, 0) == -1 && errno == EIO);
+  CHECK(truncate("moved.atomic", 0) == -1 && errno == EIO);
+  CHECK(open("moved.atomic", O_RDWR | O_TRUNC) == -1 && errno == EIO);
+  CHECK(fallocate(one.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, LENGTH) == -1 &&
+        errno == EIO);
+  strcpy(one.at + LENGTH - 4096, "it is there");
+  CHECK(munmap(one.at, LENGTH) == 0);
+  CHECK(ftruncate(one.fd, 0) == -1 && close(one.fd) == 0);
+  CHECK(rmdir("moved.atomic.pawl") == 0 && truncate("moved.atomic", 0) == 0);
+  return failures;
+}
+
+static void a_lost_file_was_cut_beneath_its_memory(void) {
+  CHECK(status_of(start("cut-lost", directory)) == 0);
+  unlink(in_directory("moved.atomic"));
+  forget_group();
+}
+
 static int end_with_a_file_that_is_lost(void) {
   if (chdir(directory) != 0) return 99;
   const struct file one = map("one.atomic");
@@ -967,6 +990,7 @@ static int do_part(const char* what, const char* file) {
   if (strcmp(what, "another-name") == 0) return rename_another_name();
   if (strcmp(what, "moved-directory") == 0) return exec_behind_a_directory_that_moved();
   if (strcmp(what, "limit") == 0) return rename_at_the_limit();
+  if (strcmp(what, "cut-lost") == 0) return cut_a_file_that_is_lost();
   if (strcmp(what, "stores-lost") == 0) return end_with_a_file_that_is_lost();
   if (strncmp(what, "cut-", 4) == 0) return cut_slowly(strcmp(what, "cut-fopen") == 0);
   if (strcmp(what, "uncut") == 0) return take_a_name_that_is_opened();
@@ -989,6 +1013,7 @@ static void all_cases(void) {
   an_acknowledged_commit_was_without_a_file_that_was_renamed();
   a_commit_was_acknowledged_without_a_file_of_its_group();
   stores_into_a_lost_file_were_lost_with_status_0();
+  a_lost_file_was_cut_beneath_its_memory();
   a_file_was_said_to_be_closed_at_the_end();
   half_a_transaction_got_another_name();
   a_file_was_lost_whose_other_name_changed();
