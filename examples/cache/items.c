@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#define DIGITS_MAX 20
-
 static uint64_t hash_of(const char* key, size_t key_bytes) {
   uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
   for (size_t i = 0; i < key_bytes; ++i) hash = (hash ^ (unsigned char)key[i]) * 0x100000001b3u;
@@ -29,19 +27,40 @@ static struct item** find(struct cache* cache, struct stripe* stripe, uint64_t h
   return place;
 }
 
-static bool is_clear_due(const struct stripe* stripe, int64_t now_s) {
-  return stripe->clear_at_s != 0 && stripe->clear_at_s <= now_s;
+static bool is_clear_due(const struct cache* cache, int64_t now_s) {
+  return cache->clear_at_s != 0 && cache->clear_at_s <= now_s;
+}
+
+static void lock_all(struct cache* cache) {
+  for (unsigned i = 0; i < STRIPES; ++i) pthread_mutex_lock(&cache->stripes[i].lock);
+}
+
+static void unlock_all(struct cache* cache) {
+  for (unsigned i = STRIPES; i > 0; --i) pthread_mutex_unlock(&cache->stripes[i - 1].lock);
+}
+
+/* Begins the next generation, where it is due.  Rare, and long: no part of each operation. */
+static __attribute__((noinline)) void clear_if_due(struct cache* cache, int64_t now_s) {
+  lock_all(cache);
+  if (is_clear_due(cache, now_s)) {
+    cache->generation += 1;
+    cache->clear_at_s = 0;
+  }
+  unlock_all(cache);
 }
 
 /* Before anything is stored behind the time to clear: so what is there by then is from before. */
-static void clear_if_due(struct stripe* stripe, int64_t now_s) {
-  if (!is_clear_due(stripe, now_s)) return;
-  stripe->generation += 1;
-  stripe->clear_at_s = 0;
+static void lock_when_cleared(struct cache* cache, struct stripe* stripe, int64_t now_s) {
+  pthread_mutex_lock(&stripe->lock);
+  while (is_clear_due(cache, now_s)) {
+    pthread_mutex_unlock(&stripe->lock);
+    clear_if_due(cache, now_s);
+    pthread_mutex_lock(&stripe->lock);
+  }
 }
 
-static bool is_current(const struct stripe* stripe, const struct item* item, int64_t now_s) {
-  return item != NULL && item->generation == stripe->generation && !is_clear_due(stripe, now_s) &&
+static bool is_current(const struct cache* cache, const struct item* item, int64_t now_s) {
+  return item != NULL && item->generation == cache->generation &&
          (item->expires_s == 0 || item->expires_s > now_s);
 }
 
@@ -60,9 +79,9 @@ static void take_out_oldest(pawl_fase* file, struct cache* cache, struct stripe*
   take_out(file, stripe, find(cache, stripe, oldest->hash, oldest->bytes, oldest->key_bytes));
 }
 
-static void put_in(struct stripe* stripe, struct item** place, struct item* item, int64_t now_s) {
-  clear_if_due(stripe, now_s);
-  item->generation = stripe->generation;
+static void put_in(const struct cache* cache, struct stripe* stripe, struct item** place,
+                   struct item* item) {
+  item->generation = cache->generation;
   item->next = *place;
   item->newer = NULL;
   item->older = stripe->newest;
@@ -130,9 +149,9 @@ void cache_receive(struct item* inbox, const char* key, size_t key_bytes, const 
 enum cache_outcome cache_store(pawl_fase* file, struct cache* cache, enum cache_mode mode,
                                const struct item* from, int64_t now_s) {
   struct stripe* stripe = stripe_of(cache, from->hash);
-  pthread_mutex_lock(&stripe->lock);
+  lock_when_cleared(cache, stripe, now_s);
   struct item** place = find(cache, stripe, from->hash, from->bytes, from->key_bytes);
-  const bool is_there = is_current(stripe, *place, now_s);
+  const bool is_there = is_current(cache, *place, now_s);
   enum cache_outcome outcome = CACHE_NOT_STORED;
   if (mode == CACHE_SET || is_there == (mode == CACHE_REPLACE)) {
     const uint64_t share_bytes = cache->bytes_max / STRIPES;
@@ -146,7 +165,7 @@ enum cache_outcome cache_store(pawl_fase* file, struct cache* cache, enum cache_
     if (item != NULL) {
       memcpy(item, from, size_of(from));
       if (*place != NULL) take_out(file, stripe, place);
-      put_in(stripe, place, item, now_s);
+      put_in(cache, stripe, place, item);
       while (stripe->bytes > share_bytes) take_out_oldest(file, cache, stripe);
     }
   }
@@ -158,9 +177,9 @@ bool cache_get(struct cache* cache, const char* key, size_t key_bytes, int64_t n
                size_t room, size_t* value_bytes, uint32_t* flags) {
   const uint64_t hash = hash_of(key, key_bytes);
   struct stripe* stripe = stripe_of(cache, hash);
-  pthread_mutex_lock(&stripe->lock);
+  lock_when_cleared(cache, stripe, now_s);
   const struct item* item = *find(cache, stripe, hash, key, key_bytes);
-  const bool is_there = is_current(stripe, item, now_s) && item->value_bytes <= room;
+  const bool is_there = is_current(cache, item, now_s) && item->value_bytes <= room;
   if (is_there) {
     memcpy(value, item->bytes + item->key_bytes, item->value_bytes);
     *value_bytes = item->value_bytes;
@@ -174,9 +193,9 @@ bool cache_delete(pawl_fase* file, struct cache* cache, const char* key, size_t 
                   int64_t now_s) {
   const uint64_t hash = hash_of(key, key_bytes);
   struct stripe* stripe = stripe_of(cache, hash);
-  pthread_mutex_lock(&stripe->lock);
+  lock_when_cleared(cache, stripe, now_s);
   struct item** place = find(cache, stripe, hash, key, key_bytes);
-  const bool is_there = is_current(stripe, *place, now_s);
+  const bool is_there = is_current(cache, *place, now_s);
   if (*place != NULL) take_out(file, stripe, place);
   pthread_mutex_unlock(&stripe->lock);
   return is_there;
@@ -185,7 +204,7 @@ bool cache_delete(pawl_fase* file, struct cache* cache, const char* key, size_t 
 /* False when they are no number of 64 bits. */
 static bool read_digits(const char* bytes, uint64_t count, uint64_t* number) {
   *number = 0;
-  if (count == 0 || count > DIGITS_MAX) return false;
+  if (count == 0) return false;
   for (uint64_t i = 0; i < count; ++i) {
     if (bytes[i] < '0' || bytes[i] > '9') return false;
     const uint64_t digit = (uint64_t)(bytes[i] - '0');
@@ -207,11 +226,11 @@ enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const 
   const uint64_t hash = hash_of(key, key_bytes);
   struct stripe* stripe = stripe_of(cache, hash);
   enum cache_outcome outcome = CACHE_NOT_FOUND;
-  pthread_mutex_lock(&stripe->lock);
+  lock_when_cleared(cache, stripe, now_s);
   struct item** place = find(cache, stripe, hash, key, key_bytes);
   struct item* old = *place;
   uint64_t number = 0;
-  if (is_current(stripe, old, now_s)) {
+  if (is_current(cache, old, now_s)) {
     outcome = read_digits(old->bytes + old->key_bytes, old->value_bytes, &number) ? CACHE_STORED
                                                                                   : CACHE_BAD;
   }
@@ -231,7 +250,7 @@ enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const 
       for (unsigned i = digits; i > 0; --i, number /= 10)
         item->bytes[item->key_bytes + i - 1] = (char)('0' + number % 10);
       take_out(file, stripe, place);
-      put_in(stripe, place, item, now_s);
+      put_in(cache, stripe, place, item);
     }
   }
   pthread_mutex_unlock(&stripe->lock);
@@ -239,34 +258,27 @@ enum cache_outcome cache_add_number(pawl_fase* file, struct cache* cache, const 
 }
 
 void cache_clear(pawl_fase* file, struct cache* cache) {
-  for (unsigned i = 0; i < STRIPES; ++i) {
-    struct stripe* stripe = &cache->stripes[i];
-    pthread_mutex_lock(&stripe->lock);
-    stripe->generation += 1;
-    stripe->clear_at_s = 0;
-    pthread_mutex_unlock(&stripe->lock);
-  }
+  lock_all(cache);
+  cache->generation += 1;
+  cache->clear_at_s = 0;
+  unlock_all(cache);
   cache_tidy(file, cache, 0);
 }
 
 void cache_clear_at(struct cache* cache, int64_t at_s, int64_t now_s) {
-  for (unsigned i = 0; i < STRIPES; ++i) {
-    struct stripe* stripe = &cache->stripes[i];
-    pthread_mutex_lock(&stripe->lock);
-    clear_if_due(stripe, now_s);
-    stripe->clear_at_s = at_s;
-    pthread_mutex_unlock(&stripe->lock);
-  }
+  lock_all(cache);
+  if (is_clear_due(cache, now_s)) cache->generation += 1;
+  cache->clear_at_s = at_s;
+  unlock_all(cache);
 }
 
 void cache_tidy(pawl_fase* file, struct cache* cache, int64_t now_s) {
   for (unsigned i = 0; i < STRIPES; ++i) {
     struct stripe* stripe = &cache->stripes[i];
     for (bool is_tidy = false; !is_tidy;) {
-      pthread_mutex_lock(&stripe->lock);
-      clear_if_due(stripe, now_s);
+      lock_when_cleared(cache, stripe, now_s);
       /* Behind the oldest item there is none of an earlier generation. */
-      is_tidy = stripe->oldest == NULL || (stripe->oldest->generation == stripe->generation &&
+      is_tidy = stripe->oldest == NULL || (stripe->oldest->generation == cache->generation &&
                                            stripe->bytes <= cache->bytes_max / STRIPES);
       if (!is_tidy) take_out_oldest(file, cache, stripe);
       pthread_mutex_unlock(&stripe->lock);

@@ -14,16 +14,17 @@
 
 #include "bounds.h"
 
-#define STRIPES 64
+/* A section may hold the locks of all of them. */
+#define STRIPES PAWL_FASE_LOCKS_MAX
 /* Of what follows, in the file; raised with each change to it. */
-#define CACHE_FORMAT UINT64_C(0x5041574c43414302) /* "PAWLCAC", 2 */
+#define CACHE_FORMAT UINT64_C(0x5041574c43414303) /* "PAWLCAC", 3 */
 
 struct item {
   struct item* next;  /* in its bucket */
   struct item* newer; /* in its stripe */
   struct item* older;
   uint64_t hash;
-  uint64_t generation; /* its stripe's, when it was stored */
+  uint64_t generation; /* of the cache, when it was stored */
   int64_t expires_s;   /* since 1970; 0: never */
   uint32_t flags;
   uint32_t key_bytes;
@@ -35,15 +36,16 @@ struct stripe {
   pthread_mutex_t lock;
   uint64_t bytes; /* of its items */
   uint64_t items;
-  uint64_t generation; /* of the items that count: those of an earlier one are cleared */
-  int64_t clear_at_s;  /* when the next generation begins; 0: never */
   struct item* oldest;
   struct item* newest;
   struct item** buckets;
 };
 
+/* Who has the lock of any stripe may read the generation and the time; to change them takes all. */
 struct cache {
   uint64_t format;
+  uint64_t generation;        /* of the items that count: those of an earlier one are cleared */
+  int64_t clear_at_s;         /* when the next generation begins; 0: never */
   uint64_t bytes_max;         /* of all items */
   uint64_t buckets_of_stripe; /* a power of two */
   struct item* inboxes[WORKERS_MAX];

@@ -2,13 +2,11 @@
 #include <argp.h>
 #include <arpa/inet.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 
+#include "../process/process.h"
 #include "server.h"
 
 struct settings {
@@ -32,14 +30,6 @@ static unsigned long number(struct argp_state* state, const char* text, unsigned
 static bool is_loopback(const char* address) {
   struct in_addr parsed;
   return inet_pton(AF_INET, address, &parsed) == 1 && ntohl(parsed.s_addr) >> 24 == 127;
-}
-
-/* As many clients as the system lets there be. */
-static void raise_descriptor_limit(void) {
-  struct rlimit descriptors;
-  if (getrlimit(RLIMIT_NOFILE, &descriptors) != 0) return;
-  descriptors.rlim_cur = descriptors.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &descriptors);
 }
 
 static error_t parse(int key, char* argument, struct argp_state* state) {
@@ -96,13 +86,9 @@ int main(int argc, char** argv) {
                             NULL,
                             NULL,
                             NULL};
+  prepare_process();
   argp_parse(&argp, argc, argv, 0, NULL, &settings);
   if (settings.threads == 0) settings.threads = 1;
-  /* A client may go while it is answered. */
-  signal(SIGPIPE, SIG_IGN);
-  raise_descriptor_limit();
-  /* What clients store is nobody else's to read. */
-  umask(S_IRWXG | S_IRWXO);
   /* Buffers are given back to the system as soon as they are freed: those between 64 KiB and a
    * value would lie among others that are not. */
   mallopt(M_MMAP_THRESHOLD, 64 << 10);
@@ -112,6 +98,7 @@ int main(int argc, char** argv) {
 #ifdef CACHE_UNPROTECTED
   of_file.unprotected = 1; /* to measure what protection costs */
 #endif
+  make_private_file(settings.path);
   pawl_fase* file = pawl_fase_open(settings.path, &of_file);
   if (file != NULL && !cache_is_known(file)) {
     fprintf(stderr, "cache: %s: another version of cache made its items; remove it\n",

@@ -130,6 +130,7 @@ void config(Call& call) {
 void command(Call& call) {
   if (call.size() == 1 || equal_ignoring_case(call[1], "DOCS")) return call.reply.array(0);
   if (!equal_ignoring_case(call[1], "COUNT")) throw_unknown_subcommand(call, "COMMAND");
+  if (call.size() > 2) throw_wrong_arity("command|count");
   call.reply.integer(static_cast<int64_t>(command_count()));
 }
 

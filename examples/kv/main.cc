@@ -3,12 +3,12 @@
 //
 //   kv --heap FILE [--port N] [--bind ADDRESS] [--unixsocket PATH] [--requirepass-file FILE]
 //      [--size-max BYTES[K|M|G|T]]
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
 
+#include "../process/process.h"
 #include "bounds.h"
 #include "options.h"
 #include "rounds.h"
@@ -32,7 +32,7 @@ void prefer_mapping_options() {
 pawl::heap open_heap(const kv::Options& options) {
   pawl::heap_options heap_options;
   if (options.size_bytes_max != 0) heap_options.size_bytes_max = options.size_bytes_max;
-  const kv::PrivateFiles private_files;
+  make_private_file(options.heap_file.c_str());
   return pawl::heap(options.heap_file, heap_options);
 }
 
@@ -58,8 +58,7 @@ int serve(const kv::Options& options) {
 
 int main(int count, char** arguments) {
   try {
-    std::signal(SIGPIPE, SIG_IGN);
-    kv::raise_descriptor_limit();
+    prepare_process();
     kv::give_back_freed_memory();
     prefer_mapping_options();
     return serve(kv::parse_options(count, arguments));

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <getopt.h>
 #include <malloc.h>
-#include <sys/resource.h>
 
 #include <charconv>
 #include <cstdio>
@@ -127,13 +126,6 @@ void give_back_freed_memory() {
   constexpr int kLargeBytes = 1 << 20;
   mallopt(M_MMAP_THRESHOLD, kLargeBytes);
   mallopt(M_TRIM_THRESHOLD, 2 * kLargeBytes);
-}
-
-void raise_descriptor_limit() {
-  rlimit descriptors{};
-  if (getrlimit(RLIMIT_NOFILE, &descriptors) != 0) return;
-  descriptors.rlim_cur = descriptors.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &descriptors);
 }
 
 }  // namespace kv

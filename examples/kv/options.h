@@ -1,8 +1,6 @@
 // The command line.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -36,20 +34,5 @@ void announce(const Options& options, size_t keys);
 // Large buffers are given back to the system as soon as they are freed: without this the C library
 // keeps more, the larger they were.
 void give_back_freed_memory();
-
-// As many clients as the system lets the process have.
-void raise_descriptor_limit();
-
-// While it lives, files are made for their owner alone.
-class PrivateFiles {
- public:
-  PrivateFiles() : before_(umask(S_IRWXG | S_IRWXO)) {}
-  ~PrivateFiles() { umask(before_); }
-  PrivateFiles(const PrivateFiles&) = delete;
-  PrivateFiles& operator=(const PrivateFiles&) = delete;
-
- private:
-  mode_t before_;
-};
 
 }  // namespace kv

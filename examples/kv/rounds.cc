@@ -21,6 +21,12 @@ const char* reason_of(const pawl::error& failure) {
   return reason == nullptr ? "unknown error" : reason;
 }
 
+// Nothing is lost, and the same call may succeed when there is space again, or a limit was raised.
+bool may_succeed_later(const pawl::error& failure) {
+  const int number = failure.code().value();
+  return number == ENOSPC || number == EDQUOT || number == EFBIG || number == EACCES;
+}
+
 }  // namespace
 
 Rounds::Rounds(Store& store, RoundFacts& facts)
@@ -54,8 +60,9 @@ bool Rounds::serve_with_memory(Client& client, Arguments arguments) {
     changed_ |= store_.expiring() != expiring;
   } catch (const std::bad_alloc&) {
     return false;
-  } catch (const pawl::error& failure) {  // the heap is damaged
-    join(client);
+  } catch (const pawl::error& failure) {
+    if (may_succeed_later(failure)) return false;  // the file may not grow
+    join(client);                                  // the heap is damaged
     give_up(failure);
   }
   return true;
@@ -136,9 +143,10 @@ void Rounds::commit() {
     fail(kFull);
     alone_ = kAloneAfterFull;
   } catch (const pawl::error& failure) {
-    if (failure.code().value() != ENOSPC) return give_up(failure);
+    if (!may_succeed_later(failure)) return give_up(failure);
     if (!std::exchange(refused_before_, true)) {
-      std::fprintf(stderr, "kv: requests are refused until there is space: %s\n", failure.what());
+      std::fprintf(stderr, "kv: requests that cannot be committed are refused: %s\n",
+                   failure.what());
     }
     fail(kCannotWrite, reason_of(failure));
     alone_ = kAloneAfterFull;

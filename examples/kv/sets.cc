@@ -53,7 +53,7 @@ constexpr size_t kSparseness = 8;  // buckets a member, above which a table is m
 // Different members, at most as many as there are: those of the buckets from one drawn by lot on.
 std::vector<const String*> draw(Set& set, size_t count) {
   static std::minstd_rand random{std::random_device()()};
-  if (set.bucket_count() > kSparseness * set.size() + kSparseness) set.rehash(0);
+  if (set.bucket_count() > kSparseness * set.size() + kSparseness) shrink(set);
   std::vector<const String*> drawn;
   drawn.reserve(count);
   for (size_t bucket = random() % set.bucket_count(); drawn.size() < count;

@@ -66,7 +66,7 @@ void Store::clear() {
   for (Keys& keys : shards_) {
     if (keys.bucket_count() <= 1) continue;  // never used
     keys.clear();
-    keys.rehash(0);
+    shrink(keys);
   }
 }
 

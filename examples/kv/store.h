@@ -10,6 +10,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <pawl/heap.hpp>
 #include <string_view>
@@ -75,6 +76,17 @@ std::string_view type_name(const Value& value);
 
 // Replaces a string's text, and changes no byte that needs no change.
 void assign(String& string, std::string_view text);
+
+// Gives back the buckets that a table does not need, where there is memory for those it does: what
+// only removes is never refused for want of it.  A heap that is damaged refuses to commit.
+template <class Table>
+void shrink(Table& table) {
+  try {
+    table.rehash(0);
+  } catch (const std::exception&) {
+    return;
+  }
+}
 
 struct Entry {
   Value value;

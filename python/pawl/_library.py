@@ -17,6 +17,8 @@ MS_ASYNC = 1
 MS_INVALIDATE = 2
 MS_SYNC = 4
 
+AT_SECURE = 23  # of getauxval(3)
+
 TRACKERS = ("auto", "scan", "fault", "store")
 MEDIA = ("auto", "block", "memory")
 APPLIES = ("async", "eager")
@@ -222,8 +224,16 @@ def _installed_with_the_package() -> Iterator[str]:
         yield os.path.join(prefix, below, SONAME)
 
 
+def _has_raised_privileges() -> bool:
+    """The kernel knows: the process has rights that its caller may not have (set-user-ID, capabilities)."""
+    auxiliary_value = ctypes.CDLL(None).getauxval
+    auxiliary_value.restype, auxiliary_value.argtypes = ctypes.c_ulong, [ctypes.c_ulong]
+    return bool(auxiliary_value(AT_SECURE))
+
+
 def _load() -> Tuple[ctypes.CDLL, str]:
-    named = os.environ.get("PAWL_LIBRARY")
+    # The environment is the caller's.  Of every other variable libpawl asks with secure_getenv(3).
+    named = None if _has_raised_privileges() else os.environ.get("PAWL_LIBRARY")
     if not named:
         # Under `pawl run` the process has Pawl already, and needs no second one.
         process = ctypes.CDLL(None, use_errno=True)

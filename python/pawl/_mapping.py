@@ -91,8 +91,8 @@ class Mapping:
     it, for struct, numpy.frombuffer() and readinto(); numpy.asarray(m) is an array of its bytes.  From
     Python 3.12 on it is a buffer itself.
 
-    Made by pawl.open().  As a context it commits at the end of the block and closes; an exception
-    rolls back what was not committed, closes, and propagates.
+    Made by pawl.open().  As a context it commits at the end of the block and closes; an exception, that
+    of a commit too, rolls back what was not committed, closes, and propagates.
 
     Any thread may use it.  A commit takes what every thread stored: keep the others from storing
     meanwhile.  A forked child may read; what would change or commit raises Error with EPERM there."""
@@ -224,13 +224,13 @@ class Mapping:
     def rollback(self) -> None:
         """Takes back all stores and resizes since the last commit.
 
-        Where a resize is to be taken back and views are alive it raises BufferError; the mapping then
-        commits nothing before they are gone and the rollback is done."""
+        Where a resize is to be taken back and views are alive it raises BufferError.  A rollback that
+        fails is done before the next commit, and takes back what is stored until then."""
         with self._changing:
             window = self._open_window()
+            self._rollback_waits = True
             resized = self._size != self._committed_size
             if resized:
-                self._rollback_waits = True
                 self._detach("be rolled back to its old size")
             try:
                 call("pawl_msync", window.address, window.length, _library.MS_INVALIDATE, path=self._path)
@@ -263,7 +263,8 @@ class Mapping:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator["Mapping"]:
-        """A block that commits at its end, and rolls back when an exception leaves it.
+        """A block that commits at its end, and rolls back when an exception leaves it, or the commit
+        fails.
 
         It takes all that was not committed, also what was stored before it.  There is one at a time:
         within another one, also of another thread, it raises RuntimeError."""
@@ -271,14 +272,15 @@ class Mapping:
         if not self._transaction.acquire(blocking=False):
             raise RuntimeError(f"{self._path} is in a transaction already, and has one at a time")
         try:
-            try:
-                yield self
-            except BaseException:
-                # Where views are in the way, it is done before the next commit.
-                with contextlib.suppress(BufferError, ValueError):
-                    self.rollback()
-                raise
+            if self._rollback_waits:
+                self.rollback()
+            yield self
             self.commit()
+        except BaseException:
+            # One that fails, as where views are in the way, is done before anything is committed.
+            with contextlib.suppress(BufferError, ValueError, _library.Error):
+                self.rollback()
+            raise
         finally:
             self._transaction.release()
 
@@ -320,12 +322,18 @@ class Mapping:
         self._in_block = False
         if self.closed:
             return
-        if kind is None:
+        if kind is not None:
+            return self._abandon()
+        try:
             self.commit()
-            self.close()
-            return
-        # The exception matters more than what goes wrong here, and what was not committed goes
-        # with the window in any case.
+        except BaseException:
+            self._abandon()
+            raise
+        self.close()
+
+    def _abandon(self) -> None:
+        """Rolls back and closes.  The exception that is the reason matters more than what goes wrong
+        here, and what was not committed goes with the window in any case."""
         with contextlib.suppress(BufferError, _library.Error):
             self.rollback()
         try:

@@ -14,8 +14,10 @@ from support import Error, Wire, Workplace, arguments, encode, expect, fail
 
 CLIENTS = 6
 PINGS = 10
+FULL = ("space", "quota", "limit")  # a quota and a limit ended the server
 LOAD_SECONDS_MAX = 0.3
 FULL_HEAP = "16M"
+SMALL_FILES = "ulimit -f 32768"  # of 512 bytes
 SMALL_DISK_BYTES = 64 << 20
 SMALL_JOURNAL = {"PAWL_JOURNAL_SIZE": "4M"}
 VALUE = 20000  # bytes: some hundreds of them fill what is small here
@@ -74,14 +76,14 @@ def check_failed_flushes(place, options):
 
 
 def check_full_disks(place, options):
-    """What needs space is refused while there is none, and leaves no trace."""
+    """What needs space is refused while there is none, by disk, quota or limit, and leaves no trace."""
     server = place.kv(options.kv, environment={"LD_PRELOAD": options.faults}, name="space")
     models, counts = [Model(number) for number in range(CLIENTS)], [0] * CLIENTS
     refused = 0
     for round_number in range(1, options.rounds + 1):
         clients = start_clients(server, models, counts, "go on")
         time.sleep(random.random() * LOAD_SECONDS_MAX)
-        set_fault("space")
+        set_fault(FULL[round_number % len(FULL)])
         time.sleep(random.random() * LOAD_SECONDS_MAX)
         with Wire(server) as wire:
             # What comes in a turn in which the disk is found to be full is refused with it.
@@ -127,9 +129,9 @@ def check_filled(wire, keys, what):
         expect(value[:value.index(b":")], key.removeprefix("key").encode(), f"{what}: {key}")
 
 
-def check_full(place, options, refusal, what, *arguments_of_kv, name):
+def check_full(place, options, refusal, what, *arguments_of_kv, name, shell=None):
     """Fills it, and frees some: what was there stays, and there is room again."""
-    server = place.kv(options.kv, *arguments_of_kv, environment=SMALL_JOURNAL, name=name)
+    server = place.kv(options.kv, *arguments_of_kv, environment=SMALL_JOURNAL, name=name, shell=shell)
     with Wire(server) as wire, Wire(server) as other:
         keys = fill(wire, refusal)
         check_filled(wire, keys, what)
@@ -152,6 +154,22 @@ def check_full(place, options, refusal, what, *arguments_of_kv, name):
         expect(len(fill(wire, refusal)) >= 1.9 * len(keys), True, f"{what}: filled again")
     expect(server.stop(), 0, "exit status")
     check_heap(options.pawl, f"{name}.heap")
+
+
+def a_removal_was_refused_for_want_of_memory(place, options):
+    """The set that was large is made smaller where there is memory for it, and SPOP needs none."""
+    server = place.kv(options.kv, "--size-max", FULL_HEAP, environment=SMALL_JOURNAL, name="sparse")
+    with Wire(server) as wire:
+        for start in range(0, 20000, 1000):
+            wire.call("SADD", "set", *range(start, start + 1000))
+        wire.call("SREM", "set", *range(100, 20000))
+        number = 0
+        for size in (900000, 100000, 10000, 1000, 100, 10):
+            while wire.call("SET", f"key{number}", b"v" * size) == b"OK":
+                number += 1
+        expect(type(wire.call("SPOP", "set")), bytes, "SPOP of a sparse set in a full heap")
+        expect(wire.call("FLUSHALL"), b"OK", "FLUSHALL of a full heap")
+    expect(server.stop(), 0, "exit status")
 
 
 def enter_namespace():
@@ -186,6 +204,8 @@ def main():
         print(check_failed_flushes(place, options), flush=True)
         print(check_full_disks(place, options), flush=True)
         check_full(place, options, b"OOM ", "a full heap", "--size-max", FULL_HEAP, name="full")
+        check_full(place, options, b"OOM ", "a limit of a file's size", name="limited", shell=SMALL_FILES)
+        a_removal_was_refused_for_want_of_memory(place, options)
         if may_mount and mount_small_disk():
             check_full(place, options, b"MISCONF ", "a full disk", name="small/kv")
             subprocess.run(["umount", "small"], check=True)

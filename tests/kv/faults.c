@@ -1,6 +1,6 @@
 /* To be preloaded: makes calls fail on the file system, as the file "fault" in the current
- * directory says: flush   what makes bytes durable fails with EIO space   what takes space fails
- * with ENOSPC Without the file everything works. */
+ * directory says.  flush: what makes bytes durable fails with EIO; space, quota, limit: what takes
+ * space fails with ENOSPC, EDQUOT, EFBIG.  Without the file everything works. */
 #define _GNU_SOURCE /* RTLD_NEXT, pwritev2, fallocate */
 
 #include <dlfcn.h>
@@ -61,5 +61,7 @@ ssize_t pwritev2(int descriptor, const struct iovec* pieces, int count, off_t of
 
 int fallocate(int descriptor, int mode, off_t offset, off_t length) {
   DECLARE_NEXT(fallocate_function*, "fallocate");
-  return fault_is("space") ? fail(ENOSPC) : next(descriptor, mode, offset, length);
+  if (fault_is("space")) return fail(ENOSPC);
+  if (fault_is("quota")) return fail(EDQUOT);
+  return fault_is("limit") ? fail(EFBIG) : next(descriptor, mode, offset, length);
 }

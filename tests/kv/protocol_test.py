@@ -31,7 +31,7 @@ BAD = [
     b"x" * (NEWLINES_MAX + 100), b"*" + b"1" * (NEWLINES_MAX + 100),
     b"*1\r\n$" + b"1" * (NEWLINES_MAX + 100), b"y" * 1000 + b"\r\nPING\r\n",
     b"SELECT 0\r\nSELECT 1\r\nSELECT x\r\nHELLO x\r\nHELLO 9\r\nPING a b\r\nECHO\r\nGET\r\n",
-    b"CONFIG GET databases\r\nCONFIG GET\r\nCONFIG FOO\r\nCONFIG\r\n", b"\x00\x01\xff\xfe",
+    b"CONFIG GET databases\r\nCONFIG GET\r\nCONFIG FOO\r\nCONFIG\r\n", b"COMMAND COUNT x\r\n", b"\x00\x01\xff\xfe",
     b"SET a b EXAT 33177117420\r\nTTL a\r\nSET a c KEEPTTL\r\nPERSIST a\r\nPERSIST a\r\n",
     b"SET a b PXAT 1\r\nGET a\r\nEXISTS a\r\n", b"SET a b PXAT 0\r\n", b"UNLINK a b\r\n",
 ]

@@ -153,7 +153,7 @@ def check_number_of_clients(server):
 
 def check_few_descriptors(place, options):
     """Clients beyond what the system allows are turned away, and the others served."""
-    server = place.kv(options.kv, name="few", descriptors=FEW_DESCRIPTORS)
+    server = place.kv(options.kv, name="few", shell=f"ulimit -n {FEW_DESCRIPTORS}")
     with Wire(server) as first:
         crowd = []
         for _ in range(2 * FEW_DESCRIPTORS):

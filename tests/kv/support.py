@@ -74,11 +74,11 @@ class Workplace:
         else:
             print(f"kept {self.path}", file=sys.stderr)
 
-    def kv(self, program, *options, environment=None, name="kv", descriptors=None):
+    def kv(self, program, *options, environment=None, name="kv", shell=None):
         command = [program, "--heap", f"{name}.heap", "--port", "0",
                    "--unixsocket", f"{name}.sock", *options]
-        if descriptors:
-            command = ["/bin/sh", "-c", f'ulimit -n {descriptors} && exec "$0" "$@"', *command]
+        if shell:
+            command = ["/bin/sh", "-c", f'{shell} && exec "$0" "$@"', *command]
         return self._start(Server(command, f"{name}.sock", environment))
 
     def redis(self, *options):

@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import pickle
+import resource
 import shutil
 import signal
 import subprocess
@@ -64,6 +65,16 @@ class Case(unittest.TestCase):
     def tearDown(self):
         os.chdir(self.before)
         shutil.rmtree(self.scratch)
+
+    @contextlib.contextmanager
+    def failing_commits(self):
+        """Nothing may be written past a limit of a file's size."""
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (PAGE, limits[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     def error(self, number, what, *arguments, code=None, **named):
         with self.assertRaises(pawl.Error) as caught:
@@ -135,6 +146,58 @@ class Blocks(Case):
                     with m.transaction():
                         m[0] = 3
             self.assertEqual(m[0], 1)
+
+    def test_a_transaction_whose_commit_failed_was_made_durable_by_the_next(self):
+        with pawl.open(PATH) as m:
+            def changes(size):
+                with m.transaction():
+                    m.resize(size)
+                    m[0:4] = b"LOST"
+            with self.failing_commits():
+                self.error(errno.EFBIG, changes, len(m), code=pawl.ErrorCode.FILE_SIZE_LIMIT)
+                self.assertEqual(m[0:4], bytes(4))
+            with m.transaction():
+                m[5] = 1
+            # Here the rollback cannot be done either, and is when the next one begins.
+            with self.failing_commits():
+                self.error(errno.EFBIG, changes, 2 * PAGE, code=pawl.ErrorCode.FILE_SIZE_LIMIT)
+            with m.transaction():
+                m[5] += 1
+        self.assertEqual(content()[0:6], bytes(5) + b"\2")
+
+    def test_a_rollback_that_failed_was_forgotten(self):
+        with pawl.open(PATH) as m:
+            library = pawl._mapping.call
+
+            def refuse(name, *arguments, **named):
+                if name == "pawl_msync" and arguments[2] == pawl._library.MS_INVALIDATE:
+                    raise pawl.Error(errno.ENOMEM, "no memory")
+                return library(name, *arguments, **named)
+            with unittest.mock.patch("pawl._mapping.call", refuse):
+                with self.assertRaises(Boom):
+                    with m.transaction():
+                        m[0] = 1
+                        raise Boom
+                self.error(errno.ENOMEM, m.commit)
+            m[1] = 1
+            m.commit()
+            m[1] = 2
+        self.assertEqual(content()[:2], b"\0\2")
+
+    def test_a_block_whose_commit_failed_stayed_open(self):
+        for has_view in (False, True):
+            m = pawl.open(PATH)
+            kept = m.memory if has_view else None
+
+            def changes():
+                with m:
+                    m[0:4] = b"LOST"
+            with self.failing_commits():
+                self.error(errno.EFBIG, changes, code=pawl.ErrorCode.FILE_SIZE_LIMIT)
+            self.assertTrue(m.closed)
+            del kept
+            with pawl.open(PATH) as again:
+                self.assertEqual(again[0:4], bytes(4))
 
     def test_one_block(self):
         with pawl.open(PATH) as m:
@@ -393,6 +456,25 @@ class Names(Case):
         again = pickle.loads(pickle.dumps(error))
         self.assertIs(type(again), type(error))
         self.assertEqual((again.errno, again.pawl_code), (error.errno, error.pawl_code))
+
+
+class Library(Case):
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to raise privileges")
+    def test_an_environment_was_believed_in_a_program_with_raised_privileges(self):
+        raised = os.path.abspath("python")
+        shutil.copy(os.path.realpath(sys.executable), raised)
+        os.chown(raised, 0, 65534)
+        os.chmod(raised, 0o2755)
+        text = (f"import sys; sys.path.insert(0, {os.path.dirname(os.path.dirname(pawl.__file__))!r})\n"
+                "import ctypes; print(ctypes.CDLL(None).getauxval(23))\n"
+                "import pawl")
+        for program, is_raised in ((sys.executable, False), (raised, True)):
+            ended = subprocess.run([program, "-I", "-B", "-c", text], check=False, capture_output=True, text=True,
+                                   env={"PAWL_LIBRARY": "/named/by/the/caller"})
+            if is_raised and ended.stdout == "0\n":
+                self.skipTest("the file system raises no privileges")
+            self.assertEqual((ended.stdout == "1\n", "/named/by/the/caller" not in ended.stderr),
+                             (is_raised, is_raised), ended.stderr)
 
 
 class Sizes(Case):

@@ -5,11 +5,11 @@
 //               [--requirepass-file FILE] [--size-max BYTES[K|M|G|T]]
 #include <pawl/fase.h>
 
-#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
 
+#include "../../process/process.h"
 #include "options.h"
 #include "server.h"
 #include "store.h"
@@ -28,7 +28,7 @@ pawl_fase* open_file(const kv::Options& options) {
 #ifdef KV_UNPROTECTED
   of_file.unprotected = 1;  // to measure what protection costs
 #endif
-  const kv::PrivateFiles private_files;
+  make_private_file(options.heap_file.c_str());
   return pawl_fase_open(options.heap_file.c_str(), &of_file);
 }
 
@@ -54,8 +54,7 @@ int serve(const kv::Options& options) {
 
 int main(int count, char** arguments) {
   try {
-    std::signal(SIGPIPE, SIG_IGN);
-    kv::raise_descriptor_limit();
+    prepare_process();
     kv::give_back_freed_memory();
     return serve(kv::parse_options(count, arguments));
   } catch (const kv::UsageError& error) {
