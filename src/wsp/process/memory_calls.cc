@@ -14,6 +14,7 @@
 #include <cstdlib>
 
 #include "medium/descriptor.h"
+#include "wsp/process/file_proof.h"
 #include "wsp/process/mapped_file.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/proc.h"
@@ -132,11 +133,11 @@ bool can_be_read(const Descriptor& file, std::uint64_t offset) {
   return ::pread(file.get(), &byte, 1, static_cast<off_t>(offset)) >= 0;
 }
 
-// Whose mappings are memory of no name.
+// Whose mappings are memory of no name.  A file's server is not asked.
 bool is_zero_device(pid_t thread, int descriptor) {
-  struct stat facts{};
-  return ::stat(fmt::format("/proc/{}/fd/{}", thread, descriptor).c_str(), &facts) == 0 &&
-         S_ISCHR(facts.st_mode) && facts.st_rdev == makedev(1, 5);
+  FileProof proof;
+  return prove_known_file(AT_FDCWD, fmt::format("/proc/{}/fd/{}", thread, descriptor), proof) &&
+         proof.type == S_IFCHR && proof.device_number == makedev(1, 5);
 }
 
 bool is_read_only(pid_t thread, int descriptor) {
@@ -321,19 +322,18 @@ CallDecision MemoryCalls::map(pid_t thread, const tracing::Registers& call, Runn
   if (origins_.is_full() && is_memory && (has_file || !is_private))
     return refuse(ENOMEM, "mmap: there are too many mappings of files");
   auto file = std::make_shared<Descriptor>();
-  if (has_file) {
+  // One that the kernel maps itself is not touched: who closes a file asks its server (FUSE).
+  if (has_file && is_memory) {
     const int number = open_file_of(thread, static_cast<int>(call.r8));
     if (number == -EBADF) return answer(static_cast<std::uint64_t>(-EBADF));
-    if (is_memory && number < 0)
+    if (number < 0)
       return refuse(EACCES, FailedCall{-number, "cannot read a file that is mapped"}.text());
-    const Descriptor its_own(std::max(number, -1));
-    if (is_memory) {
-      const int opened = open_to_copy(its_own, call.r9, static_cast<int>(call.rdx));
-      if (opened < 0) return answer(static_cast<std::uint64_t>(opened));
-      file->reset(opened);
-      if (!can_be_read(*file, call.r9))
-        return refuse(EACCES, FailedCall{errno, "cannot read a file that is mapped"}.text());
-    }
+    const Descriptor its_own(number);
+    const int opened = open_to_copy(its_own, call.r9, static_cast<int>(call.rdx));
+    if (opened < 0) return answer(static_cast<std::uint64_t>(opened));
+    file->reset(opened);
+    if (!can_be_read(*file, call.r9))
+      return refuse(EACCES, FailedCall{errno, "cannot read a file that is mapped"}.text());
   }
   if (is_memory && has_file && !memory_.must_go_on().ok()) return again();
   running.place = is_fixed ? call.rdi : choose(call, bytes, is_memory);
