@@ -105,10 +105,19 @@ std::uint64_t bytes_within(const Descriptor& file, std::uint64_t offset, std::ui
   return size > offset ? std::min(bytes, round_up_to_page(size - offset)) : 0;
 }
 
+// Of a thread that lives: the first one may have ended before it.  Before Linux 6.9 of the process,
+// for as long as its first thread lives.
+Descriptor open_handle(pid_t thread) {
+  constexpr unsigned kOfThread = O_EXCL;  // PIDFD_THREAD
+  Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, thread, kOfThread)));
+  if (handle.valid() || errno != EINVAL) return handle;
+  const std::uint64_t leader = number_of(field_of(read_proc(thread, "status"), "Tgid"));
+  return Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0)));
+}
+
 // What the program itself has open under the number; -errno.
 int open_file_of(pid_t thread, int number) {
-  const std::uint64_t leader = number_of(field_of(read_proc(thread, "status"), "Tgid"));
-  const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0)));
+  const Descriptor handle = open_handle(thread);
   if (!handle.valid()) return -errno;
   const auto file = static_cast<int>(::syscall(SYS_pidfd_getfd, handle.get(), number, 0));
   return file < 0 ? -errno : file;
@@ -264,14 +273,30 @@ CallDecision MemoryCalls::enter(pid_t thread, const tracing::Registers& call, Ru
         return answer(static_cast<std::uint64_t>(-EBADF));
       return refuse(EBADF, fmt::format("descriptor {} is Pawl's own", descriptor_));
     case SYS_close_range:
-      // The kernel takes no more of both than their lower halves.
-      if (static_cast<std::uint32_t>(call.rdi) <= static_cast<std::uint32_t>(descriptor_) &&
-          static_cast<std::uint32_t>(call.rsi) >= static_cast<std::uint32_t>(descriptor_))
-        return answer(static_cast<std::uint64_t>(-ENOSYS));
-      return {};
+      return close_range(call, running);
     default:
       return {};
   }
+}
+
+// Around the memory file's descriptor: those below it by the call itself, and then those above.
+CallDecision MemoryCalls::close_range(const tracing::Registers& call, RunningCall& running) const {
+  constexpr std::uint32_t kKnownFlags = CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC;
+  // The kernel takes no more of each than its lower half.
+  const auto first = static_cast<std::uint32_t>(call.rdi);
+  const auto last = static_cast<std::uint32_t>(call.rsi);
+  const auto kept = static_cast<std::uint32_t>(descriptor_);
+  if (first > kept || last < kept || (static_cast<std::uint32_t>(call.rdx) & ~kKnownFlags) != 0)
+    return {};
+  if (first == kept && last == kept) return answer(0);
+  CallDecision decision{Kind::change, 0, call, {}};
+  if (first == kept) {
+    decision.registers.rdi = kept + 1;
+  } else {
+    decision.registers.rsi = kept - 1;
+    if (last > kept) running.kind = RunningCall::Kind::close_below;
+  }
+  return decision;
 }
 
 std::uint64_t MemoryCalls::choose(const tracing::Registers& call, std::uint64_t bytes,
@@ -611,8 +636,31 @@ CallDecision MemoryCalls::finish_leave(RunningCall& running, CallList& list) {
   return answer(running.place);
 }
 
+// PROT_GROWSDOWN: from the start of the first thread's stack on.  The kernel knows no stack where
+// the memory file is mapped, which does not grow by itself.
+CallDecision MemoryCalls::protect_stack(pid_t thread, const tracing::Registers& call) const {
+  constexpr std::size_t kStackField = 25;  // where it began, of /proc/PID/stat
+  const std::vector<std::uint64_t> facts = stat_fields(thread);
+  const std::uint64_t began = facts.size() > kStackField ? facts[kStackField] : 0;
+  const std::uint64_t bytes = round_up_to_page(call.rsi);
+  if (!is_page_range(call.rdi, bytes)) return {};
+  if (is_busy(call.rdi, bytes)) return again();
+  for (const MemoryArea& line : read_maps(thread)) {
+    const bool has_stack = line.start <= began && began < line.end;
+    const bool has_range = line.start <= call.rdi && call.rdi + bytes <= line.end;
+    if (!has_stack || !has_range || !is_in_memory_file(line, memory_)) continue;
+    CallDecision decision{Kind::change, 0, call, {}};
+    decision.registers.rdi = line.start;
+    decision.registers.rsi = call.rdi + bytes - line.start;
+    decision.registers.rdx &= ~static_cast<std::uint64_t>(PROT_GROWSDOWN);
+    return decision;
+  }
+  return {};  // which the kernel refuses
+}
+
 CallDecision MemoryCalls::protect(pid_t thread, const tracing::Registers& call,
                                   RunningCall& running, CallList& list) {
+  if ((call.rdx & PROT_GROWSDOWN) != 0) return protect_stack(thread, call);
   const std::uint64_t bytes = round_up_to_page(call.rsi);
   if (!is_page_range(call.rdi, bytes)) return {};
   if (meets_annex(call.rdi, bytes)) return refuse(EACCES, "mprotect: the place is Pawl's own");
@@ -721,6 +769,13 @@ CallDecision MemoryCalls::finish(pid_t thread, RunningCall& running, std::uint64
     case RunningCall::Kind::grow:
       end_work(running.place, running.bytes);
       return finish_grow(thread, running, result, list);
+    case RunningCall::Kind::close_below: {
+      if (failed) break;
+      const tracing::Registers& call = running.original;
+      list.clear();
+      list.add(SYS_close_range, {static_cast<std::uint64_t>(descriptor_) + 1, call.rsi, call.rdx});
+      return {Kind::list, 0, {}, {}};
+    }
     default:
       break;
   }
