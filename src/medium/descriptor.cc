@@ -25,6 +25,7 @@
 #include "medium/extents.h"
 #include "medium/law.h"
 #include "medium/size_limit.h"
+#include "medium/sole_closer.h"
 
 namespace pawl {
 
@@ -34,6 +35,8 @@ constexpr unsigned kSharedCallsMax = 64;  // for a file in very many pieces
 constexpr std::uint64_t kLargestFileBytes = std::numeric_limits<off_t>::max();
 
 constexpr const char* kLinks = "/proc/thread-self/fd/";
+
+std::atomic<bool> is_sole_closer{false};
 
 // As OpenFile::anonymous.  Without memory: those that are closed for want of it are asked, too.
 std::uint64_t number_of_anonymous(int number, mode_t mode) {
@@ -143,19 +146,24 @@ OpenFile::State OpenFile::state(Seen* seen) const {
   OpenFile found{number};
   State state = State::gone;
   if (number < 0) return state;
-  if (look_at(found, seen))
+  const bool was_seen = device != 0 || inode != 0;
+  const bool is_seen = look_at(found, seen);
+  if (is_seen && was_seen)
     state = found.device == device && found.inode == inode && is_of_kind(found, *this)
                 ? State::open
                 : State::gone;
-  else if (errno != EBADF)
+  else if (is_seen || errno != EBADF)
     state = State::hidden;
   errno = errno_before;
   return state;
 }
 
+void set_sole_closer(bool is_sole) { is_sole_closer = is_sole; }
+
 void Descriptor::reset(int number) {
   own_descriptors::remove(file_.number);
-  if (file_.is_open()) ::close(file_.number);
+  const bool is_ours = is_sole_closer && valid();
+  if (is_ours || file_.state() != OpenFile::State::gone) ::close(file_.number);
   take(number);
 }
 

@@ -37,7 +37,7 @@ struct OpenFile {
   enum class State {
     open,
     gone,    // closed, or another file's by now
-    hidden,  // a sandbox of the program refuses the calls that tell
+    hidden,  // not known: a sandbox of the program, or FUSE, refuses the calls that tell
   };
 
   int number = -1;
@@ -86,7 +86,7 @@ class Descriptor {
     own_descriptors::remove(file_.number);
     return std::exchange(file_, {}).number;
   }
-  // What the program closed, and may have opened anew, is not closed once more.
+  // What the program closed, and has opened anew, is not closed once more.
   void reset(int number);
 
  private:

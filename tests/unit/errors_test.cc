@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 
 #include "journal/format.h"
+#include "medium/descriptor.h"
 #include "pawl/pawl.h"
 #include "support/open_mapping.h"
 #include "support/temporary_directory.h"
@@ -414,6 +415,29 @@ TEST_F(Errors, NoPermissionForTheFaultLogIsNoError) {
       },
       testing::ExitedWithCode(0), "");
   EXPECT_EQ(read_file(path_).back(), 'z');
+}
+
+// FUSE does so, too, of a file of another user's mount.
+TEST_F(Errors, ADescriptorOfWhichNothingIsToldWasNeverClosed) {
+  EXPECT_EXIT(
+      {
+        Descriptor seen(::open(path_.c_str(), O_RDONLY));
+        Descriptor given(::open(path_.c_str(), O_RDONLY));
+        const int number = given.get();
+        ::close(number);
+        const bool is_anew = ::open("/dev/null", O_RDONLY) == number;
+        given.reset(-1);
+        const bool is_spared = ::fcntl(number, F_GETFD) >= 0;
+        forbid({SYS_statx, SYS_newfstatat, SYS_fstat});
+        Descriptor hidden(::open(path_.c_str(), O_RDONLY));
+        const int one = seen.get();
+        const int other = hidden.get();
+        seen.reset(-1);
+        hidden.reset(-1);
+        const bool are_closed = ::fcntl(one, F_GETFD) < 0 && ::fcntl(other, F_GETFD) < 0;
+        std::_Exit(is_anew && is_spared && are_closed ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 class BadArguments : public Errors {

@@ -12,20 +12,25 @@ ROOT, FILE = 1, 2  # as the kernel numbers them: the directory, and its only fil
 
 
 class SilentServer:
-    """Of one directory, in which lies `file`, if it has contents.  What it said holds for no time."""
+    """Of one directory, in which lies `file`, if it has contents.  What it said holds for no time.  It is
+    everybody's, or that of a user alone."""
 
     LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH = 1, 2, 3, 14, 15, 18, 25
     INIT, INTERRUPT, BATCH_FORGET = 26, 36, 42
     INVALIDATE_INODE = 2
 
-    def __init__(self, place, contents=None):
+    def __init__(self, place, contents=None, user=None):
         self.place, self.contents = place, contents
         self.answers = threading.Event()
         self.answers.set()
-        self.silent_page = None  # of the file: reads of it wait, while all else is answered
+        self.silent_pages = ()  # of the file: reads of them wait, while all else is answered
+        self.answers_flush = True
+        self.names_another = False  # at each question the file has another inode
+        self.asked = 0
         os.makedirs(place, exist_ok=True)
         self.device = os.open("/dev/fuse", os.O_RDWR)
-        options = f"fd={self.device},rootmode=40000,user_id=0,group_id=0,allow_other"
+        whose = f"user_id={user},group_id={user}" if user else "user_id=0,group_id=0,allow_other"
+        options = f"fd={self.device},rootmode=40000,{whose}"
         if ctypes.CDLL(None, use_errno=True).mount(b"pawl-test", place.encode(), b"fuse", 0, options.encode()) != 0:
             raise OSError(ctypes.get_errno(), "cannot mount")
         threading.Thread(target=self._serve, daemon=True).start()
@@ -34,7 +39,7 @@ class SilentServer:
         return self
 
     def __exit__(self, *_):
-        self.silent_page = None
+        self.silent_pages, self.answers_flush = (), True
         self.answers.set()
         subprocess.run(["umount", "-l", self.place], check=True)
 
@@ -44,8 +49,12 @@ class SilentServer:
 
     def _attributes(self, node):
         size = len(self.contents or b"") if node == FILE else 0
+        inode = node
+        if node == FILE and self.names_another:
+            self.asked += 1
+            inode += self.asked
         mode = 0o100755 if node == FILE else 0o40755
-        return struct.pack("6Q10I", node, size, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 512, 0)
+        return struct.pack("6Q10I", inode, size, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 512, 0)
 
     def _said(self, kind, asked):
         node, = struct.unpack_from("Q", asked, 16)
@@ -81,7 +90,8 @@ class SilentServer:
             _, kind, which = struct.unpack_from("IIQ", asked)
             if kind in (self.FORGET, self.BATCH_FORGET, self.INTERRUPT):
                 continue
-            if kind == self.READ and self.silent_page is not None and \
-                    struct.unpack_from("Q", asked, 48)[0] // 4096 == self.silent_page:
+            if kind == self.READ and struct.unpack_from("Q", asked, 48)[0] // 4096 in self.silent_pages:
+                continue
+            if kind == self.FLUSH and not self.answers_flush:
                 continue
             self._answer(kind, which, asked)

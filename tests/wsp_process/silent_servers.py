@@ -5,6 +5,7 @@ silent_servers.py PAWL
 """
 
 import contextlib
+import ctypes
 import os
 import signal
 import struct
@@ -12,13 +13,16 @@ import subprocess
 import sys
 import time
 
-from kept import Kept, can_trace, skip, wait_for
+from kept import NOBODY, Kept, can_trace, skip, wait_for
 from silent_server import SilentServer
 
 SAVE_S_MAX = 30  # with the end of a program that closes such a file; it was for ever
 CHECK_S_MAX = 40
 VECTOR_AT = 0x610000000000
 VECTOR_BYTES = 1 << 20
+WRITERS = 4
+TGKILL = 234  # the system call
+TIME_TO_FORK_S = 2
 
 OPENS = """
 import os, sys, time
@@ -47,6 +51,44 @@ ticks = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT)
 os.pwrite(ticks, b"0.0", 0)
 ctypes.CDLL(None).writev(writing, ctypes.c_void_p(at), 1)
 time.sleep(1000)
+"""
+# One thread for each page of the file, in which the vector of its writev(2) lies.
+WRITES_IN_THREADS = MAPS + f"""
+import threading
+mmap(ctypes.c_void_p({VECTOR_AT}), ctypes.c_size_t({VECTOR_BYTES}), 3, 0x32, -1, ctypes.c_long(0))
+def write(page):
+    reading, writing = os.pipe()
+    ctypes.CDLL(None).writev(writing, ctypes.c_void_p(page), 1)
+    time.sleep(1000)
+for i in range({WRITERS}):
+    page = mmap(None, ctypes.c_size_t(4096), 1, 2, os.open(sys.argv[1], os.O_RDONLY), ctypes.c_long(i * 4096))
+    ctypes.string_at(page, 16)
+    threading.Thread(target=write, args=(page,)).start()
+"""
+# In its user's own mount: a file that is mapped again and again, and the current directory.
+IS_IN_ITS_OWN = f"""
+import ctypes, mmap, os, socket, sys, time
+os.setresgid({NOBODY}, {NOBODY}, {NOBODY})
+os.setresuid({NOBODY}, {NOBODY}, {NOBODY})
+os.chdir(os.path.dirname(sys.argv[1]))
+bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+bound.bind(os.path.join(os.path.dirname(sys.argv[2]), "bound"))
+for _ in range(20):
+    with open(sys.argv[1], "rb") as file:
+        mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ).close()
+"""
+MAPS_TO_WRITE = """
+import mmap, os, sys, time
+for _ in range(20):
+    with open(sys.argv[1], "rb") as file:
+        mmap.mmap(file.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE).close()
+"""
+MAPS_LATER = OPENS + """
+import ctypes
+os.close(os.open(sys.argv[2] + ".opened", os.O_CREAT))
+while not os.path.exists(sys.argv[2] + ".go"):
+    time.sleep(0.01)
+ctypes.CDLL(None).mmap(None, ctypes.c_size_t(4096), 1, 1, file, ctypes.c_long(0))
 """
 
 
@@ -167,12 +209,69 @@ def a_program_held_the_supervisor_up_by_a_page_that_its_server_did_not_give(pawl
     with Kept(pawl) as kept, SilentServer(os.path.join(kept.top, "served"), contents) as server:
         start(kept, server, WRITES)
         # Before anybody stops it: what a call that was cut has to do is read once.
-        server.silent_page = 0
+        server.silent_pages = (0,)
         server.forget_pages()
         assert rehearsed(kept) == 0, kept.said()
         kept.supervisor.send_signal(signal.SIGPWR)
         is_done_in(kept, SAVE_S_MAX, "the supervisor")
         assert kept.supervisor.returncode == 0, kept.said()
+
+
+def children_of(process):
+    with open(f"/proc/{process}/task/{process}/children") as file:
+        return file.read().split()
+
+
+def a_program_left_a_process_of_roots_for_each_page_that_its_server_did_not_give(pawl):
+    vector = struct.pack("QQ", VECTOR_AT, VECTOR_BYTES).ljust(4096, b"\0")
+    with Kept(pawl) as kept, SilentServer(os.path.join(kept.top, "served"), vector * WRITERS) as server:
+        start(kept, server, WRITES_IN_THREADS + TICKS)
+        process = kept.process()
+        server.silent_pages = range(WRITERS)
+        server.forget_pages()
+        for thread in os.listdir(f"/proc/{process}/task"):
+            ctypes.CDLL(None).syscall(TGKILL, process, int(thread), signal.SIGURG)  # which is ignored
+        time.sleep(TIME_TO_FORK_S)
+        assert len(children_of(kept.supervisor.pid)) <= 2, children_of(kept.supervisor.pid)
+        assert time.monotonic() - last_tick(kept) < TIME_TO_FORK_S, "the program stands still"
+
+
+def leaves_no_descriptors(kept, server):
+    for _ in range(10):
+        rehearsed(kept)
+    numbers = f"/proc/{kept.supervisor.pid}/fd"
+    open_there = [os.readlink(os.path.join(numbers, number)) for number in os.listdir(numbers)]
+    assert not [name for name in open_there if name.startswith(server.place)], open_there
+
+
+def a_users_own_files_used_up_the_descriptors_of_the_supervisor(pawl):
+    with Kept(pawl) as kept:
+        os.chmod(kept.top, 0o777)
+        with SilentServer(os.path.join(kept.top, "served"), b"x" * 8192, NOBODY) as server:
+            start(kept, server, IS_IN_ITS_OWN + TICKS)
+            leaves_no_descriptors(kept, server)
+
+
+def a_file_whose_server_calls_it_another_one_used_up_the_descriptors_of_the_supervisor(pawl):
+    with Kept(pawl) as kept, SilentServer(os.path.join(kept.top, "served"), b"x" * 8192) as server:
+        server.names_another = True
+        start(kept, server, MAPS_TO_WRITE + TICKS)
+        leaves_no_descriptors(kept, server)
+
+
+def a_program_held_the_supervisor_up_by_a_file_that_it_maps_to_read(pawl):
+    for silent in ("flush", "all"):
+        with Kept(pawl) as kept, SilentServer(os.path.join(kept.top, "served"), b"x" * 8192) as server:
+            ticks = os.path.join(kept.top, "ticks")
+            kept.run(["/usr/bin/python3", "-c", MAPS_LATER + TICKS, os.path.join(server.place, "file"), ticks])
+            wait_for(lambda: os.path.exists(ticks + ".opened") or kept.supervisor.poll() is not None, "the program")
+            server.answers_flush = False
+            if silent == "all":
+                server.answers.clear()
+            open(ticks + ".go", "w").close()
+            is_mapped = wait_for(lambda: os.path.exists(ticks) and last_tick(kept) or kept.supervisor.poll() is not None,
+                                 "the mapping")
+            assert is_mapped and rehearsed(kept) == 0, kept.said()
 
 
 def second_page_of_data(program):
@@ -191,7 +290,7 @@ def a_program_held_the_supervisor_up_by_a_page_of_its_own_file(pawl):
     with open(os.path.realpath("/usr/bin/python3"), "rb") as file:
         program = file.read()
     with Kept(pawl) as kept, SilentServer(os.path.join(kept.top, "served"), program) as server:
-        server.silent_page = second_page_of_data(program)
+        server.silent_pages = (second_page_of_data(program),)
         began = time.monotonic()
         kept.run([os.path.join(server.place, "file"), "-c", "0"])
         is_done_in(kept, CHECK_S_MAX, "a start")
@@ -211,7 +310,11 @@ def main():
              a_save_waited_for_the_server_to_which_a_sockets_name_led_meanwhile,
              a_file_of_a_server_lost_what_its_mount_restricts,
              a_program_held_the_supervisor_up_by_a_page_that_its_server_did_not_give,
-             a_program_held_the_supervisor_up_by_a_page_of_its_own_file)
+             a_program_held_the_supervisor_up_by_a_page_of_its_own_file,
+             a_program_left_a_process_of_roots_for_each_page_that_its_server_did_not_give,
+             a_users_own_files_used_up_the_descriptors_of_the_supervisor,
+             a_file_whose_server_calls_it_another_one_used_up_the_descriptors_of_the_supervisor,
+             a_program_held_the_supervisor_up_by_a_file_that_it_maps_to_read)
     for test in tests:
         if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
             test(pawl)

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include <utility>
 
 #include "medium/descriptor.h"
+#include "medium/sole_closer.h"
 #include "wsp/process/annex.h"
 #include "wsp/process/rebuild_descriptors.h"
 
@@ -35,6 +37,7 @@ std::chrono::milliseconds left_until(Clock::time_point until) {
 
 [[noreturn]] void tell_of(int pipe, const std::function<Status()>& work, std::vector<int> kept) {
   kept.push_back(pipe);
+  set_sole_closer(false);  // what is closed here was not by its owner
   close_all_but(kept);
   const Status done = work();
   const int error_number = done.error_number();
@@ -83,19 +86,59 @@ std::string read_answer(int pipe, std::chrono::milliseconds longest, Steps* step
   return text;
 }
 
+// A child that a server holds; there is one at most.
+struct Held {
+  pid_t parent = 0;
+  Descriptor child;  // pidfd_open(2)
+};
+
+Held& held() {
+  static Held one;
+  // A copy of that process has not its child.
+  if (one.parent != ::getpid()) one.child.release();
+  return one;
+}
+
+bool has_ended(const Descriptor& child) {
+  siginfo_t ending{};
+  return ::waitid(P_PIDFD, static_cast<id_t>(child.get()), &ending, WEXITED | WNOHANG) != 0 ||
+         ending.si_pid != 0;
+}
+
+// False: not within that time.
+template <class Condition>
+bool wait_until(Condition condition, Clock::time_point until) {
+  constexpr timespec kPause{0, 200'000};
+  while (!condition()) {
+    if (Clock::now() >= until) return false;
+    ::nanosleep(&kPause, nullptr);
+  }
+  return true;
+}
+
+// False: it is still there.
+bool wait_for_held(Clock::time_point until) {
+  Held& one = held();
+  if (!one.child.valid()) return true;
+  if (!wait_until([&] { return has_ended(one.child); }, until)) return false;
+  one.child.reset(-1);
+  return true;
+}
+
 // Until it is waited for, the number is its own.
 void end(pid_t child, Clock::time_point until) {
-  constexpr timespec kPause{0, 200'000};
   ::kill(child, SIGKILL);
   until = std::max(until, Clock::now() + kEndTimeMax);
-  while (::waitpid(child, nullptr, WNOHANG) == 0 && Clock::now() < until)
-    ::nanosleep(&kPause, nullptr);
+  if (wait_until([&] { return ::waitpid(child, nullptr, WNOHANG) != 0; }, until)) return;
+  held() = {::getpid(), Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)))};
 }
 
 // `steps` may be none.
 Status run_in_child(std::chrono::milliseconds longest, const std::function<Status()>& work,
                     std::vector<int> kept, Steps* steps) {
   auto until = Clock::now() + longest;
+  if (!wait_for_held(until))
+    return Status::failure(ETIMEDOUT, "a file server does not answer an earlier try");
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return FailedCall{errno, "cannot make a pipe"};
   const Descriptor reading(ends[0]);

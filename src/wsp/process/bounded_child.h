@@ -16,8 +16,8 @@ namespace pawl::wsp {
 constexpr std::chrono::milliseconds kServerTimeMax{20};
 
 // How that went, in a child that has only these descriptors open.  Behind `longest` it is killed:
-// ETIMEDOUT; where a server holds it, it ends when that answers, and holds nothing of ours.
-// ECANCELED: others killed it.
+// ETIMEDOUT; where a server holds it, it ends when that answers, and holds nothing of ours.  As
+// long as there is such a one no other is made: ETIMEDOUT, too.  ECANCELED: others killed it.
 Status try_in_child(std::chrono::milliseconds longest, const std::function<Status()>& work,
                     std::vector<int> kept = {});
 

@@ -22,6 +22,7 @@
 #include "wsp/process/bounded_child.h"
 #include "wsp/process/layout.h"
 #include "wsp/process/maps.h"
+#include "wsp/process/mount.h"
 #include "wsp/process/proc.h"
 
 namespace pawl::wsp {
@@ -71,8 +72,17 @@ Status copy_line(int program_memory, const MemoryArea& line, const KeptMemory& m
   return {};
 }
 
-// Of a file by a child: who reads such a page waits for the file's server.
-Status copy_file_line(int program_memory, const MemoryArea& line, const KeptMemory& memory) {
+bool is_of_this_machine(pid_t thread, const MemoryArea& line) {
+  const Descriptor mapped(
+      ::open(fmt::format("/proc/{}/map_files/{:x}-{:x}", thread, line.start, line.end).c_str(),
+             O_PATH | O_CLOEXEC));
+  return mapped.valid() && answers_by_itself(mount_of(mapped.get()));
+}
+
+// Of a file that a server may have by a child: who reads such a page waits for that.
+Status copy_file_line(pid_t thread, int program_memory, const MemoryArea& line,
+                      const KeptMemory& memory) {
+  if (is_of_this_machine(thread, line)) return copy_line(program_memory, line, memory);
   Status copied = try_in_child(std::chrono::seconds(kCallsSecondsMax),
                                [&] { return copy_line(program_memory, line, memory); },
                                {program_memory, memory.memory()});
@@ -166,7 +176,7 @@ Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallLi
   list.clear();
   for (MemoryArea line : lines) {
     if (!must_move(line)) continue;
-    PAWL_TRY(line.inode != 0 ? copy_file_line(program_memory, line, memory)
+    PAWL_TRY(line.inode != 0 ? copy_file_line(thread, program_memory, line, memory)
                              : copy_line(program_memory, line, memory));
     if (line.inode != 0)
       origins.push_back({line.start, line.bytes(), true, line.offset, line.inode, line.name});

@@ -14,6 +14,7 @@
 #include <cstdlib>
 
 #include "medium/descriptor.h"
+#include "wsp/process/file_proof.h"
 #include "wsp/process/mapped_file.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/proc.h"
@@ -104,10 +105,19 @@ std::uint64_t bytes_within(const Descriptor& file, std::uint64_t offset, std::ui
   return size > offset ? std::min(bytes, round_up_to_page(size - offset)) : 0;
 }
 
+// Of a thread that lives: the first one may have ended before it.  Before Linux 6.9 of the process,
+// for as long as its first thread lives.
+Descriptor open_handle(pid_t thread) {
+  constexpr unsigned kOfThread = O_EXCL;  // PIDFD_THREAD
+  Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, thread, kOfThread)));
+  if (handle.valid() || errno != EINVAL) return handle;
+  const std::uint64_t leader = number_of(field_of(read_proc(thread, "status"), "Tgid"));
+  return Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0)));
+}
+
 // What the program itself has open under the number; -errno.
 int open_file_of(pid_t thread, int number) {
-  const std::uint64_t leader = number_of(field_of(read_proc(thread, "status"), "Tgid"));
-  const Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0)));
+  const Descriptor handle = open_handle(thread);
   if (!handle.valid()) return -errno;
   const auto file = static_cast<int>(::syscall(SYS_pidfd_getfd, handle.get(), number, 0));
   return file < 0 ? -errno : file;
@@ -132,11 +142,11 @@ bool can_be_read(const Descriptor& file, std::uint64_t offset) {
   return ::pread(file.get(), &byte, 1, static_cast<off_t>(offset)) >= 0;
 }
 
-// Whose mappings are memory of no name.
+// Whose mappings are memory of no name.  A file's server is not asked.
 bool is_zero_device(pid_t thread, int descriptor) {
-  struct stat facts{};
-  return ::stat(fmt::format("/proc/{}/fd/{}", thread, descriptor).c_str(), &facts) == 0 &&
-         S_ISCHR(facts.st_mode) && facts.st_rdev == makedev(1, 5);
+  FileProof proof;
+  return prove_known_file(AT_FDCWD, fmt::format("/proc/{}/fd/{}", thread, descriptor), proof) &&
+         proof.type == S_IFCHR && proof.device_number == makedev(1, 5);
 }
 
 bool is_read_only(pid_t thread, int descriptor) {
@@ -263,14 +273,30 @@ CallDecision MemoryCalls::enter(pid_t thread, const tracing::Registers& call, Ru
         return answer(static_cast<std::uint64_t>(-EBADF));
       return refuse(EBADF, fmt::format("descriptor {} is Pawl's own", descriptor_));
     case SYS_close_range:
-      // The kernel takes no more of both than their lower halves.
-      if (static_cast<std::uint32_t>(call.rdi) <= static_cast<std::uint32_t>(descriptor_) &&
-          static_cast<std::uint32_t>(call.rsi) >= static_cast<std::uint32_t>(descriptor_))
-        return answer(static_cast<std::uint64_t>(-ENOSYS));
-      return {};
+      return close_range(call, running);
     default:
       return {};
   }
+}
+
+// Around the memory file's descriptor: those below it by the call itself, and then those above.
+CallDecision MemoryCalls::close_range(const tracing::Registers& call, RunningCall& running) const {
+  constexpr std::uint32_t kKnownFlags = CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC;
+  // The kernel takes no more of each than its lower half.
+  const auto first = static_cast<std::uint32_t>(call.rdi);
+  const auto last = static_cast<std::uint32_t>(call.rsi);
+  const auto kept = static_cast<std::uint32_t>(descriptor_);
+  if (first > kept || last < kept || (static_cast<std::uint32_t>(call.rdx) & ~kKnownFlags) != 0)
+    return {};
+  if (first == kept && last == kept) return answer(0);
+  CallDecision decision{Kind::change, 0, call, {}};
+  if (first == kept) {
+    decision.registers.rdi = kept + 1;
+  } else {
+    decision.registers.rsi = kept - 1;
+    if (last > kept) running.kind = RunningCall::Kind::close_below;
+  }
+  return decision;
 }
 
 std::uint64_t MemoryCalls::choose(const tracing::Registers& call, std::uint64_t bytes,
@@ -321,19 +347,18 @@ CallDecision MemoryCalls::map(pid_t thread, const tracing::Registers& call, Runn
   if (origins_.is_full() && is_memory && (has_file || !is_private))
     return refuse(ENOMEM, "mmap: there are too many mappings of files");
   auto file = std::make_shared<Descriptor>();
-  if (has_file) {
+  // One that the kernel maps itself is not touched: who closes a file asks its server (FUSE).
+  if (has_file && is_memory) {
     const int number = open_file_of(thread, static_cast<int>(call.r8));
     if (number == -EBADF) return answer(static_cast<std::uint64_t>(-EBADF));
-    if (is_memory && number < 0)
+    if (number < 0)
       return refuse(EACCES, FailedCall{-number, "cannot read a file that is mapped"}.text());
-    const Descriptor its_own(std::max(number, -1));
-    if (is_memory) {
-      const int opened = open_to_copy(its_own, call.r9, static_cast<int>(call.rdx));
-      if (opened < 0) return answer(static_cast<std::uint64_t>(opened));
-      file->reset(opened);
-      if (!can_be_read(*file, call.r9))
-        return refuse(EACCES, FailedCall{errno, "cannot read a file that is mapped"}.text());
-    }
+    const Descriptor its_own(number);
+    const int opened = open_to_copy(its_own, call.r9, static_cast<int>(call.rdx));
+    if (opened < 0) return answer(static_cast<std::uint64_t>(opened));
+    file->reset(opened);
+    if (!can_be_read(*file, call.r9))
+      return refuse(EACCES, FailedCall{errno, "cannot read a file that is mapped"}.text());
   }
   if (is_memory && has_file && !memory_.must_go_on().ok()) return again();
   running.place = is_fixed ? call.rdi : choose(call, bytes, is_memory);
@@ -611,8 +636,31 @@ CallDecision MemoryCalls::finish_leave(RunningCall& running, CallList& list) {
   return answer(running.place);
 }
 
+// PROT_GROWSDOWN: from the start of the first thread's stack on.  The kernel knows no stack where
+// the memory file is mapped, which does not grow by itself.
+CallDecision MemoryCalls::protect_stack(pid_t thread, const tracing::Registers& call) const {
+  constexpr std::size_t kStackField = 25;  // where it began, of /proc/PID/stat
+  const std::vector<std::uint64_t> facts = stat_fields(thread);
+  const std::uint64_t began = facts.size() > kStackField ? facts[kStackField] : 0;
+  const std::uint64_t bytes = round_up_to_page(call.rsi);
+  if (!is_page_range(call.rdi, bytes)) return {};
+  if (is_busy(call.rdi, bytes)) return again();
+  for (const MemoryArea& line : read_maps(thread)) {
+    const bool has_stack = line.start <= began && began < line.end;
+    const bool has_range = line.start <= call.rdi && call.rdi + bytes <= line.end;
+    if (!has_stack || !has_range || !is_in_memory_file(line, memory_)) continue;
+    CallDecision decision{Kind::change, 0, call, {}};
+    decision.registers.rdi = line.start;
+    decision.registers.rsi = call.rdi + bytes - line.start;
+    decision.registers.rdx &= ~static_cast<std::uint64_t>(PROT_GROWSDOWN);
+    return decision;
+  }
+  return {};  // which the kernel refuses
+}
+
 CallDecision MemoryCalls::protect(pid_t thread, const tracing::Registers& call,
                                   RunningCall& running, CallList& list) {
+  if ((call.rdx & PROT_GROWSDOWN) != 0) return protect_stack(thread, call);
   const std::uint64_t bytes = round_up_to_page(call.rsi);
   if (!is_page_range(call.rdi, bytes)) return {};
   if (meets_annex(call.rdi, bytes)) return refuse(EACCES, "mprotect: the place is Pawl's own");
@@ -721,6 +769,13 @@ CallDecision MemoryCalls::finish(pid_t thread, RunningCall& running, std::uint64
     case RunningCall::Kind::grow:
       end_work(running.place, running.bytes);
       return finish_grow(thread, running, result, list);
+    case RunningCall::Kind::close_below: {
+      if (failed) break;
+      const tracing::Registers& call = running.original;
+      list.clear();
+      list.add(SYS_close_range, {static_cast<std::uint64_t>(descriptor_) + 1, call.rsi, call.rdx});
+      return {Kind::list, 0, {}, {}};
+    }
     default:
       break;
   }

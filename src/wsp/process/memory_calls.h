@@ -47,6 +47,7 @@ struct RunningCall {
     undo,         // list: the new place is
     make_memory,  // list: files' pages become memory
     protect,      // list: and are protected as they are to be
+    close_below,  // those below the memory file's descriptor; list: those above
   };
   Kind kind = Kind::none;
   tracing::Registers original{};
@@ -99,6 +100,8 @@ class MemoryCalls {
   CallDecision set_break(const tracing::Registers& call, RunningCall& running);
   CallDecision protect(pid_t thread, const tracing::Registers& call, RunningCall& running,
                        CallList& list);
+  CallDecision protect_stack(pid_t thread, const tracing::Registers& call) const;
+  CallDecision close_range(const tracing::Registers& call, RunningCall& running) const;
   CallDecision drop(pid_t thread, const tracing::Registers& call);
   CallDecision remove(const tracing::Registers& call);
   CallDecision finish_map(RunningCall& running, std::uint64_t result, CallList& list);

@@ -200,11 +200,12 @@ constexpr std::array kMemoryRules = {
     Rule{SYS_mprotect, {When::has_bits, 2, PROT_WRITE}, {When::high_below, 0, kMemoryHigh}},
     Rule{SYS_mprotect, {When::has_bits, 2, PROT_WRITE}, {When::high_from, 0, kMemoryEndHigh}},
     Rule{SYS_pkey_mprotect, {When::has_bits, 2, PROT_WRITE}},
+    Rule{SYS_mprotect, {When::has_bits, 2, PROT_GROWSDOWN}},
     Rule{SYS_madvise, {When::equals, 2, MADV_DONTNEED}},
     Rule{SYS_madvise, {When::equals, 2, MADV_FREE}},
     Rule{SYS_madvise, {When::equals, 2, MADV_REMOVE}},
     Rule{SYS_madvise, {When::equals, 2, 24}},  // MADV_DONTNEED_LOCKED
-    // The C library falls back to clone(2), whose flags a filter can see, and to close(2).
+    // The C library falls back to clone(2), whose flags a filter can see.
     Rule{SYS_clone3},
     Rule{SYS_close_range},
     Rule{kAnnexDone},

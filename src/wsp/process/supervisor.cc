@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "medium/sole_closer.h"
 #include "wsp/process/image.h"
 #include "wsp/process/proc.h"
 
@@ -46,6 +47,7 @@ class Supervision {
         hook_(hook) {}
 
   Result<SupervisionEnding> run() {
+    set_sole_closer(true);
     process_.set_urgent([this] {
       pollfd source{power_.descriptor(), POLLIN, 0};
       return ::poll(&source, 1, 0) > 0;

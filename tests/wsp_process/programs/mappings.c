@@ -257,10 +257,12 @@ static void check_descriptor(void) {
     CHECK(fallocate(number, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kPage) == -1 &&
           errno == EBADF);
     CHECK(map(NULL, kPage, MAP_PRIVATE, number) == MAP_FAILED && errno == EBADF);
-    CHECK(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == -1);
+    CHECK(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0);
+    CHECK(close_range((unsigned)number, (unsigned)number, 0) == 0);
     // What the kernel does not look at says nothing of which descriptors are meant.
     const unsigned long above = 1UL << 32;
-    CHECK(syscall(SYS_close_range, above + 3, ~0UL, CLOSE_RANGE_CLOEXEC) == -1);
+    CHECK(syscall(SYS_close_range, above + (unsigned long)number, ~0UL, 0) == 0);
+    CHECK(readlink(link, name, sizeof(name)) == length);
     CHECK(syscall(SYS_close, above + (unsigned long)number) == -1 && errno == EBADF);
     CHECK(syscall(SYS_dup3, (long)file, above + (unsigned long)number, 0) == -1 && errno == EBADF);
     return;
