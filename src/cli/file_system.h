@@ -11,11 +11,11 @@ namespace pawl::cli {
 struct FileSystemFacts {
   std::string directory;  // real path
   bool has_proc = false;
-  std::string type;         // "ext4"
-  std::string source;       // "/dev/sda1"
-  std::string mount_point;  // empty: /proc/self/mountinfo does not show it, as in a chroot
-  std::string options;      // of mount and file system
-  std::uint64_t free_bytes = 0;
+  std::string type;                 // "ext4"
+  std::string source;               // "/dev/sda1"
+  std::string mount_point;          // empty: /proc/self/mountinfo does not show it, as in a chroot
+  std::string options;              // of mount and file system
+  std::uint64_t free_bytes = 0;     // MediumFile::kNotBounded: it tells of no bound
   std::uint64_t journal_bytes = 0;  // that each file takes beside it
 
   bool can_remove = true;   // what was created: no append-only directory
