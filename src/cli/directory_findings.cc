@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "cli/text.h"
+#include "medium/medium.h"
 #include "medium/refused_file_systems.h"
 
 namespace pawl::cli {
@@ -144,7 +145,8 @@ void examine_abilities(Findings& findings, const FileSystemFacts& facts) {
                       facts.has_attributes ? ""
                                            : "no user attributes: after a crash nothing keeps "
                                              "another program, or the same file under another "
-                                             "name, from being used without the journal"});
+                                             "name, from being used without the journal, which "
+                                             "later undoes what was changed meanwhile"});
   findings.push_back({kReservation, facts.has_allocation ? "yes" : "no",
                       facts.has_allocation ? Level::fine : Level::unsafe,
                       facts.has_allocation ? ""
@@ -152,7 +154,8 @@ void examine_abilities(Findings& findings, const FileSystemFacts& facts) {
                                              "nothing here can be mapped atomically; keep the "
                                              "file on ext4, XFS, f2fs or btrfs"});
   const bool has_room = facts.free_bytes >= facts.journal_bytes;
-  findings.push_back({"free space", size_text(facts.free_bytes),
+  const bool is_bounded = facts.free_bytes != MediumFile::kNotBounded;
+  findings.push_back({"free space", is_bounded ? size_text(facts.free_bytes) : "without a bound",
                       has_room ? Level::fine : Level::unsafe,
                       has_room ? ""
                                : "a journal takes " + size_text(facts.journal_bytes) +

@@ -19,6 +19,7 @@
 #include "mapping/options.h"
 #include "medium/block_medium.h"
 #include "medium/descriptor.h"
+#include "medium/free_space.h"
 #include "medium/mount_id.h"
 #include "medium/new_file.h"
 #include "medium/refused_file_systems.h"
@@ -179,7 +180,7 @@ Result<FileSystemFacts> look_at_directory(const std::string& directory) {
   facts.file_bytes_max = file_size_limit();
   struct statvfs space{};
   if (::statvfs(facts.directory.c_str(), &space) == 0) {
-    facts.free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;
+    facts.free_bytes = free_bytes_of(space);
   }
   find_mount(facts, opened.get());
   if (facts.has_proc && facts.mount_point.empty()) find_type_without_mount(facts);

@@ -11,12 +11,12 @@ namespace pawl::cli {
 struct FileSystemFacts {
   std::string directory;  // real path
   bool has_proc = false;
-  std::string type;         // "ext4"
-  std::string source;       // "/dev/sda1"
-  std::string mount_point;  // empty: /proc/self/mountinfo does not show it, as in a chroot
-  std::string options;      // of mount and file system
-  std::uint64_t free_bytes = 0;
-  std::uint64_t journal_bytes = 0;        // that each file takes beside it
+  std::string type;                 // "ext4"
+  std::string source;               // "/dev/sda1"
+  std::string mount_point;          // empty: /proc/self/mountinfo does not show it, as in a chroot
+  std::string options;              // of mount and file system
+  std::uint64_t free_bytes = 0;     // MediumFile::kNotBounded: it tells of no bound
+  std::uint64_t journal_bytes = 0;  // that each file takes beside it
   std::uint64_t first_journal_bytes = 0;  // and with which it begins, where the file is small
   std::uint64_t file_bytes_max = 0;       // by RLIMIT_FSIZE
 

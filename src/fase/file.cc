@@ -20,6 +20,7 @@
 #include "fase/recovered_fase.h"
 #include "fase/undo_recovery.h"
 #include "heap/address_space.h"
+#include "mapping/file_turn.h"
 #include "mapping/open_mappings.h"
 #include "medium/checksum.h"
 #include "medium/fork_guard.h"
@@ -158,6 +159,7 @@ Result<std::unique_ptr<File>> File::open_once(const char* path, const FileOption
   auto made = make_guarded(path, std::move(direct), scheme, flushes);
   if (!made.ok()) return made;
   std::unique_ptr<File> file = std::move(made.value());
+  const FileTurn turn(FileTurn::To::open_or_close, file->file_.device, file->file_.identity.inode);
   file->undo_is_atlas_ = options.undo_is_atlas;
   PAWL_TRY(file->lock());
   PAWL_TRY(file->exclude_journals());
@@ -187,12 +189,12 @@ Result<std::unique_ptr<File>> File::make_guarded(const char* path,
 }
 
 File::~File() {
-  open_mappings::remove_file(this);
   forget_fork_guard(this);
   notices_.withdraw();
   unlock();
   blocks_.reset();
   if (header_ != nullptr) ::munmap(header_, mapped_bytes_);
+  open_mappings::remove_file(this);
   parked_descriptors::close(base_.take());
 }
 

@@ -11,6 +11,7 @@
 #include "heap/information.h"
 #include "heap/open_heaps.h"
 #include "heap/sealed.h"
+#include "mapping/file_turn.h"
 #include "mapping/memory_calls.h"
 #include "mapping/open_mappings.h"
 #include "medium/fork_guard.h"
@@ -201,6 +202,7 @@ Status Heap::bring_up_identity(const Identity& identity, std::uint64_t size_byte
 Result<std::unique_ptr<Heap>> Heap::open(std::unique_ptr<Medium> medium,
                                          const HeapOptions& options) {
   PAWL_TRY(options.validate());
+  const FileTurn turn(FileTurn::To::open_or_close, *medium);
   PAWL_TRY(look_first(*medium, options));
   auto mapping = Mapping::open(std::move(medium), options.mapping);
   if (!mapping.ok()) return mapping.status();
@@ -213,6 +215,7 @@ Result<std::unique_ptr<Heap>> Heap::open(std::unique_ptr<Medium> medium,
 // In a forked child the locks may be held for ever.
 Status Heap::close() {
   PAWL_TRY(usable());
+  const FileTurn turn(FileTurn::To::open_or_close, mapping_->medium());
   const std::lock_guard lock(mutex_);
   open_mappings::remove_heap(*mapping_);
   return mapping_->close();

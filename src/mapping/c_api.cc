@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 #include <string>
 
 #include "mapping/border.h"
+#include "mapping/file_turn.h"
 #include "mapping/last_error.h"
 #include "mapping/map_atomic.h"
 #include "mapping/mapping.h"
@@ -15,6 +17,7 @@
 #include "mapping/power.h"
 #include "mapping/statistics.h"
 #include "medium/block_medium.h"
+#include "medium/named_medium.h"
 #include "pawl/pawl.h"
 
 namespace {
@@ -100,9 +103,9 @@ PAWL_PUBLIC int pawl_munmap(void* addr, size_t length) {
     if (found->is_of_other_memory())
       return pawl::memory_calls::unmap_copy(*found, pawl::range_of(window.address, window.length));
     PAWL_TRY(found->in_own_process());
-    const auto mapping = pawl::open_mappings::remove(*found, addr);
-    if (mapping == nullptr) return not_mapped();  // another thread was first
-    return mapping->close();
+    const auto closed = pawl::open_mappings::close(*found, addr);
+    if (!closed.ok()) return closed.status();
+    return closed.value() ? Status{} : not_mapped();  // another thread was first
   });
 }
 
@@ -110,21 +113,25 @@ PAWL_PUBLIC int pawl_ftruncate(int fd, off_t length) {
   return finish([&]() -> Status {
     if (length < 0) return invalid("a file cannot have a negative size");
     const int access = ::fcntl(fd, F_GETFL);
-    if (access < 0)
-      return Status::failure(EBADF, PAWL_ERROR_INVALID_ARGUMENT, "the descriptor is not open");
+    if (access < 0) return pawl::cannot_read_flags(fd, errno);
     if ((access & O_ACCMODE) == O_RDONLY) return invalid("the fd is not open for writing");
     // Where that cannot be told the file is not touched: cut past its journal it would lose
     // commits.
-    const auto found = pawl::open_mappings::find_file(fd);
-    if (!found.ok()) return found.status();
-    if (found.value().whose != nullptr) {
+    struct stat file{};
+    if (::fstat(fd, &file) != 0)
+      return FailedCall{
+          errno, "cannot find out which file descriptor " + std::to_string(fd) + " has open"};
+    const auto size_bytes = static_cast<std::uint64_t>(length);
+    const pawl::FileTurn turn(pawl::FileTurn::To::resize, file.st_dev, file.st_ino);
+    const auto found = pawl::open_mappings::find_file(file.st_dev, file.st_ino);
+    if (found.whose != nullptr) {
       return Status::failure(EBUSY, PAWL_ERROR_STILL_OPEN,
                              std::string("cannot set the size of a file that is open as ") +
-                                 found.value().whose +
+                                 found.whose +
                                  ": it has the size that this needs. Close that first");
     }
-    if (found.value().mapping != nullptr)
-      return found.value().mapping->truncate(static_cast<std::uint64_t>(length));
+    if (found.mapping != nullptr) return found.mapping->truncate(size_bytes);
+    PAWL_TRY(pawl::check_may_resize(fd, size_bytes));
     if (::ftruncate(fd, length) != 0) return FailedCall{errno, "ftruncate"};
     return {};
   });
@@ -149,6 +156,7 @@ PAWL_PUBLIC long pawl_recover(const char* path) {
     if (path == nullptr) return invalid("path must not be NULL");
     auto medium = pawl::open_block_medium(path, false);
     if (!medium.ok()) return medium.status();
+    const pawl::FileTurn turn(pawl::FileTurn::To::open_or_close, *medium.value());
     auto replayed = pawl::recover(*medium.value());
     if (!replayed.ok()) return replayed.status();
     records = static_cast<long>(replayed.value());

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "journal/membership.h"
+#include "mapping/file_turn.h"
 #include "mapping/implementation.h"
 #include "mapping/open_mappings.h"
 #include "mapping/recovery.h"
@@ -68,6 +69,7 @@ Status Group::usable() const {
 
 Result<std::shared_ptr<Group>> Group::open(std::unique_ptr<Medium> medium, const Options& options) {
   PAWL_TRY(options.validate());
+  const FileTurn turn(FileTurn::To::open_or_close, *medium);
   if (medium->base().in_place() != nullptr) {
     return Status::failure(EOPNOTSUPP, PAWL_ERROR_UNSUPPORTED_FILE_SYSTEM,
                            medium->path() +

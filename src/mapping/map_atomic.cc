@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "mapping/border.h"
+#include "mapping/file_turn.h"
 #include "mapping/memory_calls.h"
 #include "mapping/open_mappings.h"
 #include "medium/memory_functions.h"
@@ -95,6 +96,7 @@ Status map_atomic(const MapCall& call, const pawl_options* given, void** result)
   PAWL_TRY(check_tracker(options.value()));
   auto medium = open_medium(call.descriptor, options.value().medium);
   if (!medium.ok()) return medium.status();
+  const FileTurn turn(FileTurn::To::open_or_close, *medium.value());
   return show(Mapping::open(std::move(medium.value()), options.value()), call, result);
 }
 
@@ -103,6 +105,7 @@ Status map_atomic_in(const std::shared_ptr<Group>& group, const MapCall& call, v
   link_the_wrappers();
   auto medium = open_medium(call.descriptor, MediumKind::block);
   if (!medium.ok()) return medium.status();
+  const FileTurn turn(FileTurn::To::open_or_close, *medium.value());
   return show(Group::join(group, std::move(medium.value())), call, result);
 }
 

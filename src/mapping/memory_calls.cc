@@ -83,8 +83,7 @@ void* reserve(void* address, std::size_t length, int flags) {
 }
 
 Status unmap_whole(const Piece& piece) {
-  const auto mapping = open_mappings::remove(*piece.mapping, piece.window.start());
-  return mapping == nullptr ? Status{} : mapping->close();  // or another thread was first
+  return open_mappings::close(*piece.mapping, piece.window.start()).status();
 }
 
 // A length of 0 asks mremap() for a second mapping of the same memory.

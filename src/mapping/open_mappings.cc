@@ -1,12 +1,12 @@
 #include "mapping/open_mappings.h"
 
+#include "mapping/file_turn.h"
 #include "mapping/window_set.h"
 #include "medium/fork_guard.h"
 #include "medium/inherited_memory.h"
 #include "medium/inherited_table.h"
 #include "medium/own_process.h"
 
-#include <sys/stat.h>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -241,22 +241,17 @@ std::shared_ptr<Mapping> find(const void* address, Window* window) {
   return found->mapping;
 }
 
-Result<FoundFile> find_file(int descriptor) {
-  struct stat status{};
-  if (::fstat(descriptor, &status) != 0)
-    return FailedCall{
-        errno, "cannot find out which file descriptor " + std::to_string(descriptor) + " has open"};
+FoundFile find_file(std::uint64_t device, std::uint64_t inode) {
   const std::shared_lock lock(table_mutex());
   const Entry* const found = find_entry([&](const Entry& entry) {
     const Medium& medium = entry.mapping->medium();
-    return medium.device() == status.st_dev && medium.identity().inode == status.st_ino &&
+    return medium.device() == device && medium.identity().inode == inode &&
            (is_of_this_memory(entry) || is_left(entry));
   });
   if (found != nullptr && found->is_heap) return FoundFile{nullptr, "a heap"};
   if (found != nullptr) return FoundFile{found->mapping};
   for (const OwnFile& file : own_files()) {
-    if (file.device == status.st_dev && file.inode == status.st_ino)
-      return FoundFile{nullptr, file.whose};
+    if (file.device == device && file.inode == inode) return FoundFile{nullptr, file.whose};
   }
   return FoundFile{};
 }
@@ -270,6 +265,14 @@ std::shared_ptr<Mapping> remove(const Mapping& mapping, const void* address) {
   std::shared_ptr<Mapping> removed = std::move(found->mapping);
   table().erase(found);
   return removed;
+}
+
+Result<bool> close(const Mapping& mapping, const void* address) {
+  const FileTurn turn(FileTurn::To::open_or_close, mapping.medium());
+  const std::shared_ptr<Mapping> removed = remove(mapping, address);
+  if (removed == nullptr) return false;
+  PAWL_TRY(removed->close());
+  return true;
 }
 
 }  // namespace pawl::open_mappings

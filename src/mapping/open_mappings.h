@@ -25,11 +25,12 @@ struct FoundFile {
   std::shared_ptr<Mapping> mapping;  // null: there is none, or it is not the program's
   const char* whose = nullptr;       // whose file it is, if not the program's: "a heap"
 };
-// The file open as `descriptor`.
-Result<FoundFile> find_file(int descriptor);
+FoundFile find_file(std::uint64_t device, std::uint64_t inode);
 // Takes the mapping out that was found there, so that one caller closes it; null when it is there
 // no more: another thread's may have the address by now.
 std::shared_ptr<Mapping> remove(const Mapping& mapping, const void* address);
+// The same, and closes it.  False: it is there no more.
+Result<bool> close(const Mapping& mapping, const void* address);
 
 // Its window is elsewhere now, and what it left is still taken (memory::LeftPlace).
 void move(const Mapping& mapping, const Window& window);

@@ -5,7 +5,6 @@
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "medium/extents.h"
+#include "medium/free_space.h"
 #include "medium/law.h"
 #include "medium/size_limit.h"
 #include "medium/sole_closer.h"
@@ -119,6 +119,18 @@ Status cannot_reserve(int error_number, std::uint64_t length, const std::string&
   return Status(failed).with_text(failed.text() + ". Free some space and try again");
 }
 
+// Whether a descriptor is still that of the file.
+Status cannot_be_told(int error_number, int number, const std::string& path) {
+  const FailedCall failed{error_number, "cannot find out whether the descriptor (number " +
+                                            std::to_string(number) + ") is still that of " + path};
+  const bool is_refused = error_number == EPERM || error_number == EACCES || error_number == ENOSYS;
+  return Status::failure(EIO, PAWL_ERROR_DESCRIPTOR_CLOSED,
+                         failed.text() + "; nothing was written" +
+                             (is_refused ? ". A sandbox of the program refuses fcntl(), or statx() "
+                                           "and fstat(): let them pass"
+                                         : ""));
+}
+
 // NFS, and servers of FUSE, may know no mode but that which lengthens the file: within its length
 // that does the same.
 int take_space(int descriptor, std::uint64_t offset, std::uint64_t length) {
@@ -152,8 +164,10 @@ OpenFile::State OpenFile::state(Seen* seen) const {
     state = found.device == device && found.inode == inode && is_of_kind(found, *this)
                 ? State::open
                 : State::gone;
-  else if (is_seen || errno != EBADF)
+  else if (is_seen || errno != EBADF) {
     state = State::hidden;
+    if (seen != nullptr) seen->failure = is_seen ? EIO : errno;  // it was not, when it was opened
+  }
   errno = errno_before;
   return state;
 }
@@ -254,24 +268,28 @@ Status DescriptorFile::check_open(OpenFile::Seen& file, OpenFile::Seen& locked) 
   if (is_broken(Law::keep_the_descriptors)) return {};
   // The same file under the same number may be the program's own opening of it, which may append
   // what is to be overwritten.
-  if (state == OpenFile::State::open && (::fcntl(descriptor_.get(), F_GETFL) & O_APPEND) != 0)
-    state = OpenFile::State::gone;
+  int failure = file.failure;
+  if (state == OpenFile::State::open) {
+    const int flags = ::fcntl(descriptor_.get(), F_GETFL);
+    failure = flags < 0 ? errno : 0;
+    if (flags < 0 && failure != EBADF)
+      state = OpenFile::State::hidden;
+    else if (flags < 0 || (flags & O_APPEND) != 0)
+      state = OpenFile::State::gone;
+  }
   const bool has_file = state == OpenFile::State::open;
   int number = descriptor_.get();
   for (const Held* const held : {&lock_, &notice_}) {
     const OpenFile other = held->file();
     if (state != OpenFile::State::open || other.number < 0) continue;
+    OpenFile::Seen seen;
     number = other.number;
-    state = other.state(held == &lock_ ? &locked : nullptr);
+    state = other.state(&seen);
+    failure = seen.failure;
+    if (held == &lock_) locked = seen;
   }
   if (state == OpenFile::State::open) return {};
-  if (state == OpenFile::State::hidden) {
-    return Status::failure(EIO, PAWL_ERROR_DESCRIPTOR_CLOSED,
-                           "a sandbox of the program refuses statx() and fstat(), so whether "
-                           "the descriptor (number " +
-                               std::to_string(number) + ") is still that of " + path_ +
-                               " cannot be told; nothing was written. Let these calls pass");
-  }
+  if (state == OpenFile::State::hidden) return cannot_be_told(failure, number, path_);
   return Status::failure(
       EIO, PAWL_ERROR_DESCRIPTOR_CLOSED,
       "the program closed the descriptor (number " + std::to_string(number) +
@@ -352,6 +370,26 @@ Status DescriptorFile::flush() {
   return Status::failure(EIO, cause.text());
 }
 
+namespace {
+
+// An interruption, a file system without this flag, and what a sandbox answers to a call that it
+// does not know, leave the two steps, as a short write does; any other error may be the flush's.
+// (No file system of honours_dsync() answers EPERM or ENOSYS behind the first byte.)
+bool is_refused_whole(int error_number) {
+  switch (error_number) {
+    case EINTR:
+    case EINVAL:
+    case EOPNOTSUPP:
+    case EPERM:
+    case ENOSYS:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 // One call instead of two saves 2 to 6 us of some 80 (measured, 4 KiB).
 Status DescriptorFile::write_durably(std::uint64_t offset, std::span<const std::byte> from) {
   if (!honours_dsync_) return MediumFile::write_durably(offset, from);
@@ -361,11 +399,8 @@ Status DescriptorFile::write_durably(std::uint64_t offset, std::span<const std::
     return ::pwritev2(descriptor_.get(), &piece, 1, static_cast<off_t>(offset), RWF_DSYNC);
   });
   if (done == static_cast<ssize_t>(from.size())) return {};
-  // A short write, an interruption or a file system without this flag leave the two steps; any
-  // other error may be the flush's.
-  if (done < 0 && errno != EINTR && errno != EINVAL && errno != EOPNOTSUPP) {
+  if (done < 0 && !is_refused_whole(errno))
     return FailedCall{errno, "cannot write and flush " + path_};
-  }
   return MediumFile::write_durably(offset, from);
 }
 
@@ -401,11 +436,7 @@ Status DescriptorFile::check_size(std::uint64_t size_bytes) {
 
 std::uint64_t DescriptorFile::free_bytes() {
   struct statvfs disk{};
-  if (::fstatvfs(descriptor_.get(), &disk) != 0) return kNotBounded;
-  if (disk.f_blocks == 0) return kNotBounded;  // It has no bound to tell of.
-  // Some of what is free may be kept for the superuser.
-  const std::uint64_t free_blocks = ::geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
-  return free_blocks * disk.f_frsize;
+  return ::fstatvfs(descriptor_.get(), &disk) == 0 ? free_bytes_of(disk) : kNotBounded;
 }
 
 // fallocate(2) takes what there is before it fails, and meanwhile others find the disk full: what

@@ -37,7 +37,7 @@ struct OpenFile {
   enum class State {
     open,
     gone,    // closed, or another file's by now
-    hidden,  // not known: a sandbox of the program, or FUSE, refuses the calls that tell
+    hidden,  // the calls that tell fail: by a sandbox, FUSE, or a file system that is shut down
   };
 
   int number = -1;
@@ -51,6 +51,7 @@ struct OpenFile {
   struct Seen {
     std::uint64_t rights = 0;  // rights_of() the file
     bool has_name = true;      // or that is not known
+    int failure = 0;           // why a hidden one could not be asked
   };
 
   static OpenFile of(int number);

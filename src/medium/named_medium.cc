@@ -258,6 +258,13 @@ Status cannot_ask_for_writers(const std::string& path, const Status& why) {
 
 }  // namespace
 
+Status cannot_read_flags(int descriptor, int error_number) {
+  const std::string which = "the descriptor " + std::to_string(descriptor);
+  if (error_number == EBADF)
+    return Status::failure(EBADF, PAWL_ERROR_INVALID_ARGUMENT, which + " is not open");
+  return FailedCall{error_number, "cannot find out how " + which + " is open (fcntl)"};
+}
+
 Status set_notice_attribute(int file, const std::string& path) {
   if (::fsetxattr(file, kNoticeAttribute, "1", 1, XATTR_CREATE) == 0 || errno == EEXIST ||
       attributes_unsupported(errno))
@@ -1184,8 +1191,10 @@ Result<std::optional<Mark>> NamedMedium::read_mark() const {
   const ssize_t length =
       ::fgetxattr(base_.descriptor(), kMarkAttribute, value.data(), value.size());
   if (length < 0) {
-    if (errno == ENODATA || attributes_unsupported(errno)) return std::optional<Mark>{};
-    return FailedCall{errno, "cannot read the mark of " + path_};
+    const int failure = errno;
+    if (failure == ENODATA || (attributes_unsupported(failure) && !can_mark()))
+      return std::optional<Mark>{};
+    return FailedCall{failure, "cannot read the mark of " + path_};
   }
   value.resize(static_cast<std::size_t>(length));
   if (const auto mark = parse_mark(value)) return mark;
@@ -1221,7 +1230,10 @@ Status NamedMedium::write_mark(const Mark& mark, int flags) {
   }
   const int failure = errno;
   attributes_changed();
-  if (is_set) return {};
+  if (is_set) {
+    can_mark_ = true;
+    return {};
+  }
   if (is_want_of_space(failure)) {
     return FailedCall{failure,
                       "no room to mark " + path_ + " as open; free some space and try again",
@@ -1243,7 +1255,8 @@ Status NamedMedium::remove_mark() {
   const bool is_removed = ::fremovexattr(base_.descriptor(), kMarkAttribute) == 0;
   const int failure = errno;
   attributes_changed();
-  if (is_removed || failure == ENODATA || attributes_unsupported(failure)) return {};
+  const bool is_none = failure == ENODATA || (attributes_unsupported(failure) && !can_mark());
+  if (is_removed || is_none) return {};
   return cannot_change_attributes({failure, "cannot remove the mark of " + path_},
                                   "no room even to remove the mark of " + path_);
 }
@@ -1376,9 +1389,7 @@ Result<NamedFile> checked(NamedFile file, const std::string& path, bool read_onl
 
 Result<NamedFile> open_named_file(int descriptor, For purpose) {
   const int flags = ::fcntl(descriptor, F_GETFL);
-  if (flags < 0)
-    return Status::failure(EBADF, PAWL_ERROR_INVALID_ARGUMENT,
-                           "the descriptor " + std::to_string(descriptor) + " is not open");
+  if (flags < 0) return cannot_read_flags(descriptor, errno);
   const std::string path = name_of_descriptor(descriptor);
   if (path.empty())
     return FailedCall{
@@ -1465,6 +1476,27 @@ Status check_has_no_commits(int file, const std::string& path, WriterNotices& no
     return refuse(EBUSY, PAWL_ERROR_COPY_TARGET_IN_USE,
                   "is mapped by a program, or is just opened by one; choose another name");
   return {};
+}
+
+Status check_may_resize(int file, std::uint64_t size_bytes) {
+  const auto has = [&](const char* name) { return ::fgetxattr(file, name, nullptr, 0) >= 0; };
+  const bool is_marked = has(kMarkAttribute);
+  if (!is_marked && !has(kNoticeAttribute)) return {};
+  const std::string path = name_of_descriptor(file);
+  struct stat status{};
+  if (::fstat(file, &status) != 0) return FailedCall{errno, "cannot stat " + path};
+  WriterNotices notices;
+  const NoFork no_fork;
+  const auto has_writer = notices.others_have(status, Notice::writer);
+  if (!has_writer.ok()) return cannot_ask_for_writers(path, has_writer.status());
+  if (has_writer.value()) return has_another_writer(path);
+  if (!is_marked || size_bytes >= static_cast<std::uint64_t>(status.st_size)) return {};
+  return Status::failure(
+      EBUSY, PAWL_ERROR_COPY_TARGET_IN_USE,
+      path +
+          " was left open by a crash, and its last commits may stand in its journal only: cut now, "
+          "it would not have them whole. Map it or recover it (pawl_recover) first, and then set "
+          "its size");
 }
 
 Result<NamedFile> open_named_file(const std::string& path, bool read_only) {

@@ -54,6 +54,8 @@ struct NamedFile {
 // carries a mark: then it has commits to recover, whatever its bytes are.
 enum class For { journal, sections };
 
+// Of one of the program's, for which F_GETFL failed.
+Status cannot_read_flags(int descriptor, int error_number);
 // From a descriptor open for reading and writing.  The descriptor stays the caller's; Pawl opens
 // the file again for itself.  Refuses, each with its reason: what is no regular file, a file
 // without a name, a read-only one, a file system that cannot serve.
@@ -65,6 +67,9 @@ Result<NamedFile> open_named_file(const std::string& path, bool read_only);
 // it carries a mark, or has another opener than the one with these notices.  EINVAL: it is a
 // journal.
 Status check_has_no_commits(int file, const std::string& path, WriterNotices& notices);
+// Before a file that no journal of this process has is resized past all journals.  EBUSY: it
+// carries a mark, and has a writer; or a crash left it with commits that a cut would tear.
+Status check_may_resize(int file, std::uint64_t size_bytes);
 // EBUSY: there is a side file beside it.
 Status check_has_no_side_file(const std::string& path);
 // EBUSY: beside the file, which is open and has no mark, is a journal that only those can have made

@@ -52,6 +52,15 @@ int open_userfaultfd() {
   return static_cast<int>(descriptor);
 }
 
+// False: the kernel knows no scan, or a sandbox refuses the call.
+bool scans_nothing(const Descriptor& pagemap) {
+  kernel::PagemapScanArgument nothing;
+  nothing.size = sizeof nothing;
+  nothing.return_mask = kernel::kPageIsWritten;
+  nothing.category_mask = kernel::kPageIsWritten;
+  return ioctl(pagemap.get(), kernel::kPagemapScan, &nothing) >= 0;
+}
+
 // EIO is final: what was stored since the last commit can no longer be found.
 Status lost_watch(const char* kind, const Descriptor& descriptor) {
   return Status::failure(EIO, PAWL_ERROR_STORES_UNSEEN,
@@ -79,11 +88,7 @@ Result<std::unique_ptr<WriteWatch>> WriteWatch::open() {
   Descriptor pagemap(::open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC));
   if (!pagemap.valid())
     return unavailable(errno, "cannot open /proc/self/pagemap (is /proc mounted?)");
-  kernel::PagemapScanArgument nothing;
-  nothing.size = sizeof nothing;
-  nothing.return_mask = kernel::kPageIsWritten;
-  nothing.category_mask = kernel::kPageIsWritten;
-  if (ioctl(pagemap.get(), kernel::kPagemapScan, &nothing) < 0)
+  if (!scans_nothing(pagemap))
     return unavailable(errno, "this kernel lacks PAGEMAP_SCAN (Linux 6.7); use the fault tracker");
   return std::unique_ptr<WriteWatch>(new WriteWatch(std::move(userfault), std::move(pagemap)));
 }
@@ -132,7 +137,13 @@ Status WriteWatch::scan(kernel::PagemapScanArgument argument, std::uint64_t& fir
     const int count = ioctl(pagemap_.get(), kernel::kPagemapScan, &argument);
     if (count < 0) {
       if (errno == EINTR) continue;
-      if (errno == EPERM) return lost_watch("userfaultfd", userfault_);
+      if (errno == EPERM) {
+        if (scans_nothing(pagemap_)) return lost_watch("userfaultfd", userfault_);
+        return FailedCall{
+            EPERM,
+            "PAGEMAP_SCAN of the mapping, which a sandbox of the program refuses: let "
+            "ioctl() pass"};
+      }
       if (errno == EBADF || errno == ENOTTY) return lost_watch("pagemap", pagemap_);
       return FailedCall{errno, "PAGEMAP_SCAN of the mapping"};
     }

@@ -567,6 +567,17 @@ TEST(Doctor, TookALimitOfAFilesSizeForAWantOfFallocate) {
   EXPECT_EQ(value_of(pawl({"doctor", "--json", directory.path().string()}), "size limit"), "");
 }
 
+// It tells of 0 blocks, of which 0 are free.
+TEST(Doctor, CalledAFileSystemWithoutABoundFull) {
+  const TemporaryDirectory directory;
+  const Answer answer = with_own_mounts(
+      "mount -t tmpfs -o size=0 tmpfs \"$0\" || exit 77\n\"$PAWL_COMMAND\" doctor --json \"$0\"",
+      directory.path().string());
+  if (answer.code == kNoMounts) GTEST_SKIP() << answer.err;
+  EXPECT_TRUE(contains(answer.out, "without a bound")) << answer.out << answer.err;
+  EXPECT_FALSE(contains(answer.out, "a journal takes")) << answer.out;
+}
+
 TEST(Doctor, RefusesWhatIsNoDirectory) {
   EXPECT_EQ(pawl({"doctor", "/no/such/directory"}).code, 1);
   EXPECT_EQ(pawl({"doctor", "/etc/passwd"}).code, 1);

@@ -486,6 +486,52 @@ TEST_F(ErrorCodes, OfFullTablesWereThoseOfMemory) {
   EXPECT_TRUE(mapping.value()->close().ok());
 }
 
+// What a sandbox refuses, or a disk, was called a descriptor that the program closed, or a sandbox.
+TEST_F(ErrorCodes, BlameNobodyForWhatFailed) {
+  const auto expect_text = [&](const std::vector<RefusedCall>& calls, int error_number,
+                               pawl_error code, const std::string& text) {
+    expect_no_commit(calls, error_number, code);
+    in_child([&] {
+      char* const bytes = map(path_);
+      if (!test::refuse_calls(calls)) return;
+      bytes[0] = 'x';
+      EXPECT_EQ(pawl_msync(bytes, kLength, MS_SYNC), -1);
+      EXPECT_NE(std::string(pawl_last_error()).find(text), std::string::npos) << pawl_last_error();
+    });
+  };
+  expect_text({{SYS_fcntl, EPERM}}, EIO, PAWL_ERROR_DESCRIPTOR_CLOSED,
+              "Operation not permitted; nothing was written. A sandbox");
+  expect_text({{SYS_statx, EIO}, {SYS_fstat, EIO}, {SYS_newfstatat, EIO}}, EIO,
+              PAWL_ERROR_DESCRIPTOR_CLOSED, "Input/output error; nothing was written");
+}
+
+TEST_F(ErrorCodes, BlameNoClosedUserfaultfdForARefusedIoctl) {
+  in_child([&] {
+    char* const bytes = map(path_);
+    ASSERT_NE(bytes, nullptr) << pawl_last_error();
+    if (!test::refuse_calls({{SYS_ioctl, EPERM}})) return;
+    bytes[0] = 'x';
+    // Another tracker needs none.
+    if (pawl_msync(bytes, kLength, MS_SYNC) == 0) return;
+    expect_failure(EPERM, PAWL_ERROR_NO_PERMISSION);
+    EXPECT_NE(std::string(pawl_last_error()).find("a sandbox"), std::string::npos)
+        << pawl_last_error();
+  });
+}
+
+// The first commit was final, and nothing had been written.
+TEST_F(ErrorCodes, AreNoneWhereASandboxKnowsNoWriteThatFlushes) {
+  for (const int error_number : {EPERM, ENOSYS}) {
+    in_child_refused({{SYS_pwritev2, error_number}}, [&] {
+      char* const bytes = map(path_);
+      ASSERT_NE(bytes, nullptr) << pawl_last_error();
+      bytes[0] = 'x';
+      EXPECT_EQ(pawl_msync(bytes, kLength, MS_SYNC), 0) << pawl_last_error();
+      EXPECT_EQ(pawl_munmap(bytes, kLength), 0) << pawl_last_error();
+    });
+  }
+}
+
 TEST_F(ErrorCodes, OfAFileOfSectionsThatIsClosed) {
   EXPECT_EQ(pawl_fase_root(nullptr), nullptr);
   expect_failure(EINVAL, PAWL_ERROR_CLOSED);

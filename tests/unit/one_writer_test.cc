@@ -746,6 +746,44 @@ TEST_F(OneWriter, CutTheFilePastItsJournal) {
   EXPECT_TRUE(recover_file(file_).ok());
 }
 
+// By a process that has it not mapped: the commits of the other were gone.
+TEST_F(OneWriter, HadItsFileCutByAnotherProcess) {
+  const int descriptor = ::open(file_.c_str(), O_RDWR | O_CLOEXEC);
+  {
+    const Holder holder(file_);
+    for (const off_t size : {off_t{0}, static_cast<off_t>(3 * kPageBytes)}) {
+      EXPECT_EQ(pawl_ftruncate(descriptor, size), -1);
+      EXPECT_EQ(errno, EBUSY) << pawl_last_error();
+      EXPECT_EQ(pawl_last_error_code(), PAWL_ERROR_IN_USE) << pawl_last_error();
+    }
+  }
+  // Its last commit may stand in the journal only, and would come back into a file that was cut.
+  EXPECT_EQ(pawl_ftruncate(descriptor, 0), -1);
+  EXPECT_EQ(errno, EBUSY) << pawl_last_error();
+  EXPECT_NE(std::string(pawl_last_error()).find("left open by a crash"), std::string::npos);
+  EXPECT_EQ(pawl_ftruncate(descriptor, 2 * kPageBytes), 0) << "as a program does before it maps";
+  expect_recovered(file_);
+  EXPECT_EQ(pawl_ftruncate(descriptor, 0), 0) << pawl_last_error();
+  EXPECT_EQ(fs::file_size(file_), 0U);
+  ::close(descriptor);
+}
+
+// With ENOSYS, as some sandboxes answer: the journal went, and the file could not be opened any
+// more.
+TEST_F(OneWriter, LeftItsMarkWithoutAJournal) {
+  const auto work = [&] {
+    const Opened mapping(file_, options());
+    mapping.bytes()[0] = 'b';
+    ASSERT_TRUE(mapping.commit().ok());
+    ASSERT_TRUE(test::refuse_calls({{SYS_fremovexattr, ENOSYS}}));
+    EXPECT_EQ(mapping->close().error_number(), ENOSYS);
+    ::_exit(HasFailure() ? 1 : 0);
+  };
+  if (!with_refused({}, work)) GTEST_SKIP() << "no filter of system calls";
+  EXPECT_TRUE(fs::exists(journal_));
+  expect_recovered(file_);
+}
+
 TEST_F(OneWriter, RemovesItsJournalWhereverThatWasRenamed) {
   auto mapping = test::try_open(file_, options());
   ASSERT_TRUE(mapping.ok());

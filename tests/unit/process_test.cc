@@ -332,7 +332,9 @@ TEST_F(Process, AFileThatWasRenamedWhileItWasMappedIsFound) {
   ASSERT_TRUE(at.ok()) << at.status().text();
   std::filesystem::rename(path_, path_ + "2");
   ASSERT_TRUE(open_mappings::add(mapping, *mapping->window()).ok());
-  EXPECT_EQ(open_mappings::find_file(descriptor_).value().mapping, mapping);
+  struct stat file{};
+  ASSERT_EQ(::fstat(descriptor_, &file), 0);
+  EXPECT_EQ(open_mappings::find_file(file.st_dev, file.st_ino).mapping, mapping);
   EXPECT_EQ(open_mappings::remove(*mapping, at.value()), mapping);
   std::filesystem::rename(path_ + "2", path_);
   EXPECT_TRUE(mapping->close().ok());

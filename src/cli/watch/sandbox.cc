@@ -34,7 +34,7 @@ struct NeededCall {
 constexpr std::array kNeededCalls = {
     NeededCall{SYS_fcntl, "fcntl", Need::vital},
     NeededCall{SYS_pwrite64, "pwrite64", Need::vital},
-    NeededCall{SYS_pwritev2, "pwritev2", Need::vital},
+    NeededCall{SYS_pwritev2, "pwritev2", Need::useful},
     NeededCall{SYS_fdatasync, "fdatasync", Need::vital},
     NeededCall{SYS_fsync, "fsync", Need::vital},
     NeededCall{SYS_fallocate, "fallocate", Need::useful},
