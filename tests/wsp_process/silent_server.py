@@ -23,6 +23,8 @@ class SilentServer:
         self.answers = threading.Event()
         self.answers.set()
         self.silent_page = None  # of the file: reads of it wait, while all else is answered
+        self.silent_to = None  # a process: what it opens is not answered until the end
+        self.held = []
         os.makedirs(place, exist_ok=True)
         self.device = os.open("/dev/fuse", os.O_RDWR)
         options = f"fd={self.device},rootmode=40000,user_id=0,group_id=0,allow_other"
@@ -34,8 +36,10 @@ class SilentServer:
         return self
 
     def __exit__(self, *_):
-        self.silent_page = None
+        self.silent_page = self.silent_to = None
         self.answers.set()
+        for which, asked in self.held:
+            self._answer(self.OPEN, which, asked)
         subprocess.run(["umount", "-l", self.place], check=True)
 
     def forget_pages(self):
@@ -83,5 +87,8 @@ class SilentServer:
                 continue
             if kind == self.READ and self.silent_page is not None and \
                     struct.unpack_from("Q", asked, 48)[0] // 4096 == self.silent_page:
+                continue
+            if kind == self.OPEN and struct.unpack_from("I", asked, 32)[0] == self.silent_to:
+                self.held.append((which, asked))
                 continue
             self._answer(kind, which, asked)

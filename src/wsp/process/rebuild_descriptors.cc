@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,8 +69,10 @@ timespec time_of(std::uint64_t nanoseconds) {
 
 class Rebuild {
  public:
-  Rebuild(const SavedProcess& saved, SpareNumbers spare, const StandardStreams& standard)
+  Rebuild(const SavedProcess& saved, SpareNumbers spare, const StandardStreams& standard,
+          const SharedBytes& at)
       : saved_(saved),
+        at_(at),
         standard_(standard),
         ports_(saved),
         reading_(spare.next_closed()),
@@ -123,9 +126,23 @@ class Rebuild {
   template <class Step>
   Status each(Step step) const {
     for (const SavedDescriptor& descriptor : saved_.descriptors) {
-      if (descriptor.facts.same_as < 0) PAWL_TRY(step(descriptor));
+      if (descriptor.facts.same_as >= 0) continue;
+      at_.note(name_of(descriptor));
+      PAWL_TRY(step(descriptor));
     }
+    at_.note("");
     return {};
+  }
+
+  // That a server may know.
+  static std::string name_of(const SavedDescriptor& descriptor) {
+    const DescriptorFacts& facts = descriptor.facts;
+    if (kind_of(descriptor) == DescriptorKind::file) return descriptor.text;
+    const sockaddr_storage& named =
+        facts.address_bytes > sizeof(sa_family_t) ? facts.address : facts.peer;
+    if (named.ss_family != AF_UNIX) return "";
+    const char* const path = reinterpret_cast<const sockaddr_un&>(named).sun_path;
+    return {path, ::strnlen(path, sizeof(sockaddr_un::sun_path))};
   }
 
   static bool is_internet_socket(const SavedDescriptor& descriptor) {
@@ -416,6 +433,7 @@ class Rebuild {
   }
 
   const SavedProcess& saved_;
+  const SharedBytes& at_;
   StandardStreams standard_;
   SharedPorts ports_;
   // Where the ends of a pipe are until those of the program are made.
@@ -462,8 +480,9 @@ Status check_pipes(const SavedProcess& saved) {
 }
 
 Status rebuild_descriptors(const SavedProcess& saved, SpareNumbers spare,
-                           const StandardStreams& standard, const std::vector<int>& kept) {
-  return Rebuild(saved, std::move(spare), standard).run(kept);
+                           const StandardStreams& standard, const std::vector<int>& kept,
+                           const SharedBytes& at) {
+  return Rebuild(saved, std::move(spare), standard, at).run(kept);
 }
 
 }  // namespace pawl::wsp

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "medium/status.h"
+#include "wsp/process/bounded_child.h"
 #include "wsp/process/records.h"
 #include "wsp/process/spare_numbers.h"
 
@@ -22,8 +23,9 @@ void close_all_but(const std::vector<int>& kept);
 Status check_pipes(const SavedProcess& saved);
 
 // All that is open and not in `kept` is closed.  `kept` and `standard` have numbers that the
-// program has not; `spare` has more of them.
+// program has not; `spare` has more of them.  `at` is told which name is being opened.
 Status rebuild_descriptors(const SavedProcess& saved, SpareNumbers spare,
-                           const StandardStreams& standard, const std::vector<int>& kept);
+                           const StandardStreams& standard, const std::vector<int>& kept,
+                           const SharedBytes& at);
 
 }  // namespace pawl::wsp
