@@ -374,7 +374,7 @@ class Restore {
     Descriptor told_reading(told[0]);
     Descriptor told_writing(told[1]);
     const SharedBytes at(PATH_MAX);
-    PAWL_TRY(set_clocks_of_children(saved_.system));
+    PAWL_TRY(set_clocks_of_children(saved_.system, memory_.directory().path()));
     pid_t wanted = saved_.process.process;
     CloneArguments arguments;
     arguments.exit_signal = SIGCHLD;
@@ -694,6 +694,7 @@ Result<SavedProcess> read_restorable(const KeptMemory& memory) {
   Result<SavedProcess> saved = read_saved(memory);
   if (!saved.ok()) return saved;
   PAWL_TRY(check_system(saved.value()));
+  PAWL_TRY(check_clocks(saved.value().system, memory.directory().path()));
   PAWL_TRY(check_directory(saved.value(), kCheckedServerMax));
   PAWL_TRY(check_saved_files(saved.value(), memory, kCheckedServerMax));
   PAWL_TRY(check_descriptors(saved.value()));
