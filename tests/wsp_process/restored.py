@@ -369,6 +369,30 @@ def asks(what):
         assert found == [errno.ECONNABORTED, b"", errno.EPIPE, None], found
 
 
+def a_check_said_yes_where_there_is_no_way_to_the_peer_of_datagrams(pawl):
+    if not has_own_network():
+        return
+    if not shutil.which("ip"):
+        print("skipped: no ip(8)")
+        return
+
+    def change_route(how):
+        subprocess.run(["ip", "route", how, "192.0.2.0/24", "dev", "lo"], check=True)
+
+    change_route("add")
+    with Kept(pawl) as kept:
+        place = starts(kept, "one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.connect(('192.0.2.9', 9))", "one.getpeername()")
+        assert kept.fail_power() == 0, kept.said()
+        change_route("del")
+        found = kept.check()
+        assert found.returncode == 9 and "have the network up first" in found.stdout, found
+        kept.restore()
+        assert kept.supervisor.wait(60) == 1, kept.said()
+        change_route("add")
+        assert kept.check().returncode == 0, kept.check()
+        assert said(kept, place) == "('192.0.2.9', 9)", kept.said()
+
+
 def nobody_told_of_a_loopback_that_is_down_before_there_was_a_connection(pawl):
     if not has_own_network():
         return
@@ -442,6 +466,7 @@ def main():
              a_file_that_an_ordinary_user_mapped_could_not_be_made_writable,
              another_file_of_the_same_number_was_shown_when_a_page_was_made_writable,
              a_connection_kept_a_program_from_being_restored_without_a_loopback,
+             a_check_said_yes_where_there_is_no_way_to_the_peer_of_datagrams,
              nobody_told_of_a_loopback_that_is_down_before_there_was_a_connection,
              an_aborted_connection_came_back_as_a_new_socket,
              each_connection_held_a_restore_up_where_packets_are_lost]

@@ -25,7 +25,6 @@
 #include "wsp/process/ended_connection.h"
 #include "wsp/process/epoll_sets.h"
 #include "wsp/process/file_proof.h"
-#include "wsp/process/interface_name.h"
 #include "wsp/process/internet_socket.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
@@ -366,11 +365,9 @@ class Rebuild {
   }
 
   static Status connect_socket(const DescriptorFacts& facts) {
-    sockaddr_storage peer = facts.peer;
-    if (const Status found = find_interface(peer); !found.ok()) return cannot_open(facts, found);
     if (facts.peer_bytes == 0) return {};
-    if (::connect(facts.number, reinterpret_cast<const sockaddr*>(&peer), facts.peer_bytes) != 0)
-      return cannot_open(facts, "a socket cannot be connected");
+    if (const Status connected = connect_to_peer(facts, facts.number); !connected.ok())
+      return cannot_open(facts, connected);
     drain(facts.number);
     return {};
   }
@@ -470,9 +467,13 @@ Status check_pipes(const SavedProcess& saved) {
         !made.insert(facts.inode).second)
       continue;
     int ends[2];
-    // More than this command may have open: it does not go further.
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-      return errno == EMFILE ? Status{} : cannot_open(facts, "a pipe");
+    {
+      const Result<ProgramRights> rights = ProgramRights::take(saved, facts);
+      if (!rights.ok()) return rights.status();
+      // More than this command may have open: it does not go further.
+      if (::pipe2(ends, O_CLOEXEC) != 0)
+        return errno == EMFILE ? Status{} : cannot_open(facts, "a pipe");
+    }
     const Descriptor reading(ends[0]);
     PAWL_TRY(give_pipe_size(facts, held.emplace_back(ends[1]).get()));
   }

@@ -18,8 +18,8 @@ using StandardStreams = std::array<int, 3>;
 bool move_descriptor(int from, int to, bool closes_on_exec);
 void close_all_but(const std::vector<int>& kept);
 
-// Whether its pipes can be made as large as they were, as far as this process may have as many
-// open.
+// Whether its pipes can be made as large as they were, for whom they are, as far as this process
+// may have as many open.
 Status check_pipes(const SavedProcess& saved);
 
 // All that is open and not in `kept` is closed.  `kept` and `standard` have numbers that the

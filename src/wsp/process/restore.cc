@@ -33,6 +33,7 @@
 #include "wsp/process/directory_check.h"
 #include "wsp/process/ended_connection.h"
 #include "wsp/process/ending_signals.h"
+#include "wsp/process/epoll_sets.h"
 #include "wsp/process/file_check.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/given_rights.h"
@@ -131,9 +132,11 @@ Status check_each(const SavedProcess& saved, const char* failed, Check check) {
 Status check_descriptors(const SavedProcess& saved) {
   return try_restoring([&saved] {
     ProgramRights::take_whole_ones();
-    return check_each(saved, "cannot be opened again", [&saved](const SavedDescriptor& descriptor) {
-      return check_descriptor(descriptor, saved);
-    });
+    PAWL_TRY(check_each(saved, "cannot be opened again", [&saved](const SavedDescriptor& one) {
+      return check_descriptor(one, saved);
+    }));
+    PAWL_TRY(check_pipes(saved));
+    return check_epoll_watches(saved);
   });
 }
 
@@ -713,7 +716,6 @@ Status check_restorable(const KeptMemory& memory) {
   PAWL_TRY(check_unshared(saved.value()));
   PAWL_TRY(check_restore_rights(memory.directory().path()));
   PAWL_TRY(check_means(saved.value()));
-  PAWL_TRY(check_pipes(saved.value()));
   return check_rights(saved.value());
 }
 
