@@ -10,7 +10,7 @@ import sys
 import time
 
 from asked import said, starts
-from kept import WAIT_S_MAX, Kept, can_trace
+from kept import AS_NOBODY, WAIT_S_MAX, Kept, can_trace
 
 # An ordinary user's, who is below all limits; MORE has less.
 LENT = ("setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps +checkpoint_restore "
@@ -75,6 +75,53 @@ def a_check_said_yes_and_the_restorers_limits_were_less(pawl):
             found, restored = with_less(kept, "check", less), with_less(kept, "restore", less)
             assert found.returncode == 9 and name in found.stdout, (less, found)
             assert restored.returncode == 1, (less, restored)
+
+
+WATCHES = "/proc/sys/fs/epoll/max_user_watches"
+WATCHES_MANY = "import select; one = select.epoll(); [one.register(os.eventfd(0)) for _ in range(500)]"
+
+
+def a_check_said_yes_and_the_users_watches_were_used_up(pawl):
+    """By others of the same user."""
+    with open(WATCHES) as file:
+        before = file.read()
+    with Kept(pawl) as kept:
+        starts(kept, WATCHES_MANY, **AS_NOBODY, **SILENT)
+        assert kept.fail_power() == 0, kept.said()
+        lent = [*LENT.split(), kept.pawl, "wsp"]
+        assert subprocess.run([*LENT.split(), "true"], capture_output=True).returncode == 0
+        try:
+            with open(WATCHES, "w") as file:
+                file.write("100")
+            for verb, exit_code in (("check", 9), ("restore", 1)):
+                found = subprocess.run([*lent, verb, kept.directory], capture_output=True, text=True, timeout=WAIT_S_MAX)
+                assert found.returncode == exit_code and "fs.epoll.max_user_watches" in found.stdout + found.stderr, found
+        finally:
+            with open(WATCHES, "w") as file:
+                file.write(before)
+        found = subprocess.run([*lent, "check", kept.directory], capture_output=True, text=True, timeout=WAIT_S_MAX)
+        assert found.returncode == 0, found
+
+
+PIPES_HARD = "/proc/sys/fs/pipe-user-pages-hard"
+
+
+def a_check_said_yes_to_pipes_that_root_alone_may_make(pawl):
+    """They are the program's user's: of 160 pages, of which it may have 100 by now."""
+    with open(PIPES_HARD) as file:
+        before = file.read()
+    with Kept(pawl) as kept:
+        starts(kept, "os.chmod('.', 0o777); os.setresgid(4713, 4713, 4713); os.setresuid(4713, 4713, 4713)\n"
+               "pipes = [os.pipe() for _ in range(10)]", **SILENT)
+        assert kept.fail_power() == 0, kept.said()
+        try:
+            with open(PIPES_HARD, "w") as file:
+                file.write("100")
+            assert [kept.command(verb, kept.directory).returncode for verb in ("check", "restore")] == [9, 1]
+        finally:
+            with open(PIPES_HARD, "w") as file:
+                file.write(before)
+        assert kept.check().returncode == 0, kept.check()
 
 
 def a_check_said_yes_where_tracing_is_refused(pawl):
@@ -146,6 +193,8 @@ def main():
     pawl = sys.argv[1]
     can_trace(pawl)
     a_check_said_yes_where_tracing_is_refused(pawl)
+    a_check_said_yes_and_the_users_watches_were_used_up(pawl)
+    a_check_said_yes_to_pipes_that_root_alone_may_make(pawl)
     a_check_said_yes_where_a_mapped_file_may_not_be_executed(pawl)
     nobody_said_that_no_memory_may_be_executed_in_the_directory(pawl)
     a_check_said_yes_and_the_restorers_limits_were_less(pawl)

@@ -42,8 +42,6 @@ DATAGRAMS, STREAM = "socket.SOCK_DGRAM", "socket.SOCK_STREAM"
 SHARED = (
     # As ntpd(8) does.
     (f"share(ADDR, {DATAGRAMS}, '0.0.0.0', '127.0.0.1', '127.0.0.2')", "heard(all[1], '127.0.0.1'), heard(all[2], '127.0.0.2'), heard(all[0], '127.0.0.3')"),
-    (f"share(ADDR, {DATAGRAMS}, '127.0.0.1', '127.0.0.1')", "True"),
-    (f"share(ADDR, {DATAGRAMS}, '127.0.0.1', '127.0.0.1', keep=True)", "True"),
     (f"share(PORT, {DATAGRAMS}, '127.0.0.1', '0.0.0.0')", "heard(all[0], '127.0.0.1'), heard(all[1], '127.0.0.2')"),
     (f"share(PORT, {STREAM}, '127.0.0.1', '127.0.0.1')", "heard(all[0], '127.0.0.1')"),
     (f"share(PORT, {STREAM}, '127.0.0.1', '0.0.0.0', keep=True)", "heard(all[0], '127.0.0.1')"),
@@ -121,6 +119,23 @@ def datagrams_of_another_program_went_to_a_restored_one(pawl):
         assert said(kept, place) == "True", kept.said()
 
 
+def datagrams_went_to_another_socket_behind_a_restore(pawl):
+    """Of two with one address the one that was bound last has them, be its number the lower one."""
+    for host in ("127.0.0.1", "0.0.0.0"):
+        for makes in (f"share(ADDR, {DATAGRAMS}, '{host}', '{host}')",
+                      f"share(ADDR, {DATAGRAMS}, '{host}', '{host}'); [one.setsockopt(1, ADDR, 1) for one in all]"):
+            is_refused(pawl, SHARE.replace("all = {}", f"all = {makes}"), "have one address")
+    # As servers have it that make a socket for each client.
+    connects = (f"all = share(ADDR, {DATAGRAMS}, '127.0.0.1', '127.0.0.1', '127.0.0.1'); [one.setsockopt(1, ADDR, 1) for one in all]\n"
+                "for one in all[1:]: one.connect(('127.0.0.1', 9 + one.fileno()))")
+    shared = f"all = share(PORT, {DATAGRAMS}, '127.0.0.1', '127.0.0.1'); [one.setsockopt(1, PORT, 1) for one in all]"
+    for makes in (connects, shared):
+        with Kept(pawl) as kept:
+            place = starts(kept, SHARE.replace("all = {}", makes), "heard(all[0], '127.0.0.1')" if makes == connects else "True")
+            assert kept.fail_power() == 0 and kept.check().returncode == 0, (kept.said(), kept.check())
+            assert said(kept, place) == "True", kept.said()
+
+
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
@@ -128,6 +143,7 @@ def main():
     sockets_of_two_users_that_shared_a_port_were_saved(pawl)
     a_check_said_yes_to_shared_ports_that_another_program_has(pawl)
     datagrams_of_another_program_went_to_a_restored_one(pawl)
+    datagrams_went_to_another_socket_behind_a_restore(pawl)
 
 
 main()

@@ -327,6 +327,28 @@ def another_file_of_the_same_number_was_shown_when_a_page_was_made_writable(pawl
                 subprocess.run(["umount", "-l", mounted], check=True)
 
 
+# Of a private page of a file, all that is done to it; what was read there at last.
+CHANGES = """
+import ctypes
+libc = ctypes.CDLL(None); libc.mmap.restype = ctypes.c_void_p
+open("file", "w").write("x" * 8192); file = os.open("file", os.O_RDONLY)
+at = libc.mmap(None, ctypes.c_size_t(8192), {protection}, 2, file, ctypes.c_long(0))
+def protect(how): assert libc.mprotect(ctypes.c_void_p(at), ctypes.c_size_t(8192), how) == 0
+def patch():
+    with open("/proc/self/mem", "r+b", buffering=0) as memory: memory.seek(at + 4096); memory.write(b"PATCHED")
+def store(): ctypes.memmove(at + 4096, b"PATCHED", 7)
+"""
+
+
+def bytes_that_were_written_where_a_program_may_only_read_were_lost(pawl):
+    is_refused(pawl, CHANGES.format(protection=1) + "patch()", "was changed, where the program may only read the file")
+    for protection, changes in ((3, "store(); protect(1)"), (1, "protect(3); patch(); protect(1)")):
+        with Kept(pawl) as kept:
+            place = starts(kept, CHANGES.format(protection=protection) + changes, "ctypes.string_at(at + 4095, 8)")
+            assert kept.fail_power() == 0, kept.said()
+            assert said(kept, place) == "b'xPATCHED'", kept.said()
+
+
 def set_loopback(flags):
     with socket.socket() as any_one:
         fcntl.ioctl(any_one, 0x8914, struct.pack("16sH14x", b"lo", flags))  # SIOCSIFFLAGS
@@ -367,6 +389,30 @@ def asks(what):
             assert found.returncode != 0 and "ip link set lo up" in getattr(found, output), found
         found = ast.literal_eval(said(kept, place))
         assert found == [errno.ECONNABORTED, b"", errno.EPIPE, None], found
+
+
+def a_check_said_yes_where_there_is_no_way_to_the_peer_of_datagrams(pawl):
+    if not has_own_network():
+        return
+    if not shutil.which("ip"):
+        print("skipped: no ip(8)")
+        return
+
+    def change_route(how):
+        subprocess.run(["ip", "route", how, "192.0.2.0/24", "dev", "lo"], check=True)
+
+    change_route("add")
+    with Kept(pawl) as kept:
+        place = starts(kept, "one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); one.connect(('192.0.2.9', 9))", "one.getpeername()")
+        assert kept.fail_power() == 0, kept.said()
+        change_route("del")
+        found = kept.check()
+        assert found.returncode == 9 and "have the network up first" in found.stdout, found
+        kept.restore()
+        assert kept.supervisor.wait(60) == 1, kept.said()
+        change_route("add")
+        assert kept.check().returncode == 0, kept.check()
+        assert said(kept, place) == "('192.0.2.9', 9)", kept.said()
 
 
 def nobody_told_of_a_loopback_that_is_down_before_there_was_a_connection(pawl):
@@ -441,7 +487,9 @@ def main():
              a_check_asked_for_the_directory_of_a_process_that_is_not_there,
              a_file_that_an_ordinary_user_mapped_could_not_be_made_writable,
              another_file_of_the_same_number_was_shown_when_a_page_was_made_writable,
+             bytes_that_were_written_where_a_program_may_only_read_were_lost,
              a_connection_kept_a_program_from_being_restored_without_a_loopback,
+             a_check_said_yes_where_there_is_no_way_to_the_peer_of_datagrams,
              nobody_told_of_a_loopback_that_is_down_before_there_was_a_connection,
              an_aborted_connection_came_back_as_a_new_socket,
              each_connection_held_a_restore_up_where_packets_are_lost]

@@ -52,6 +52,46 @@ def an_ordinary_user_was_told_only_by_the_restore(pawl):
         assert kept.fail_power() == 0, kept.said()
 
 
+IN_ANOTHER_BOOT = """
+echo 11111111-2222-3333-4444-555555555555 >"$0" && mount --bind "$0" /proc/sys/kernel/random/boot_id || exit 77
+exec "$@"
+"""
+# Of a machine that has run longer than this one.
+LONGER = ["unshare", "--time", "--fork", "--kill-child", "--monotonic=1000000", "--boottime=1000000"]
+
+
+def a_check_said_yes_and_the_restore_was_refused_in_the_next_boot(pawl):
+    """To who has the capability that root lends; root can do more, and the check says what."""
+    with Kept(pawl) as kept:
+        kept.for_nobody()
+        for path in (kept.top, kept.errors.name):
+            os.chown(path, NOBODY, NOBODY)
+        boot = [*"unshare --mount sh -c".split(), IN_ANOTHER_BOOT, os.path.join(kept.top, "boot")]
+        who = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups"]
+        lent = [*who, "--inh-caps", "+checkpoint_restore", "--ambient-caps", "+checkpoint_restore", kept.pawl, "wsp"]
+        if any(subprocess.run([*way, "true"], capture_output=True).returncode for way in (LONGER, boot, lent[:-2])):
+            print("skipped: no other boot can be had here")
+            return
+        silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": kept.errors}
+        kept.supervisor = subprocess.Popen([*LONGER, *who, kept.pawl, "wsp", "run", "--directory", kept.directory, "--", *KEPT], **silent)
+        wait_for(lambda: "this user cannot restore what is saved" in kept.said() and "CAP_SYS_ADMIN and CAP_SYS_TIME, too" in kept.said(), "the warning")
+        supervised(kept, **AS_NOBODY)
+        assert command(kept, "save", kept.directory, **AS_NOBODY).returncode == 0, kept.said()
+        kept.supervisor.wait(WAIT_S_MAX)
+        now = subprocess.run([*lent, "check", kept.directory], capture_output=True, text=True, timeout=WAIT_S_MAX)
+        assert now.returncode == 0 and "CAP_SYS_ADMIN and CAP_SYS_TIME, too" in now.stdout, now
+        for verb, exit_code in (("check", 9), ("restore", 1)):
+            found = subprocess.run([*boot, *lent, verb, kept.directory], capture_output=True, text=True, timeout=WAIT_S_MAX)
+            assert found.returncode == exit_code, found
+            told = re.findall(r"from now: (unshare --time .* pawl wsp restore .*)", found.stdout + found.stderr)
+            assert told, found
+        words = shlex.split(told[0])
+        words[words.index("pawl")] = kept.pawl
+        kept.supervisor = subprocess.Popen([*boot, *words], **silent)
+        supervised(kept, **AS_NOBODY)
+        assert command(kept, "save", kept.directory, **AS_NOBODY).returncode == 0, kept.said()
+
+
 def limited(*options):
     """With limits below the program's, and without the right to raise them."""
     return ["setpriv", "--bounding-set", "-sys_resource", "--inh-caps", "-sys_resource", "prlimit", *options]
@@ -122,6 +162,7 @@ def main():
     pawl = sys.argv[1]
     can_trace(pawl)
     an_ordinary_user_was_told_only_by_the_restore(pawl)
+    a_check_said_yes_and_the_restore_was_refused_in_the_next_boot(pawl)
     a_limit_that_could_not_be_raised_had_no_name(pawl)
     a_check_said_yes_to_rights_that_the_restorer_lacks(pawl)
     a_check_was_held_up_by_who_stops_what_it_tries(pawl)

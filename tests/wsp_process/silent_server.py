@@ -27,6 +27,8 @@ class SilentServer:
         self.answers_flush = True
         self.names_another = False  # at each question the file has another inode
         self.asked = 0
+        self.silent_to = None  # a process: what it opens is not answered until the end
+        self.held = []
         os.makedirs(place, exist_ok=True)
         self.device = os.open("/dev/fuse", os.O_RDWR)
         whose = f"user_id={user},group_id={user}" if user else "user_id=0,group_id=0,allow_other"
@@ -40,7 +42,10 @@ class SilentServer:
 
     def __exit__(self, *_):
         self.silent_pages, self.answers_flush = (), True
+        self.silent_to = None
         self.answers.set()
+        for which, asked in self.held:
+            self._answer(self.OPEN, which, asked)
         subprocess.run(["umount", "-l", self.place], check=True)
 
     def forget_pages(self):
@@ -93,5 +98,8 @@ class SilentServer:
             if kind == self.READ and struct.unpack_from("Q", asked, 48)[0] // 4096 in self.silent_pages:
                 continue
             if kind == self.FLUSH and not self.answers_flush:
+                continue
+            if kind == self.OPEN and struct.unpack_from("I", asked, 32)[0] == self.silent_to:
+                self.held.append((which, asked))
                 continue
             self._answer(kind, which, asked)

@@ -185,6 +185,26 @@ def a_save_waited_for_the_server_to_which_a_sockets_name_led_meanwhile(pawl):
         assert kept.supervisor.poll() is None, kept.said()
 
 
+def a_restore_waited_for_a_server_that_had_answered_the_check(pawl):
+    """It says who does not answer, or ends by a signal as any other command; the save stays."""
+    for program in (OPENS + TICKS, MAPS + TICKS):
+        for ending in (None, signal.SIGTERM, signal.SIGINT):
+            with Kept(pawl) as kept, SilentServer(os.path.join(kept.top, "served"), b"x" * 8192) as server:
+                start(kept, server, program)
+                process = kept.process()
+                assert kept.fail_power() == 0, kept.said()
+                server.silent_to = process
+                kept.restore()
+                wait_for(lambda: server.held, "the restore to open the file")
+                if ending:
+                    kept.supervisor.send_signal(ending)
+                is_done_in(kept, 5 if ending else CHECK_S_MAX, "a restore")
+                assert kept.supervisor.returncode == (-ending if ending else 1), kept.said()
+                assert ending or "/file cannot be opened: its file server does not answer" in kept.said(), kept.said()
+                server.silent_to = None
+                assert kept.check().returncode == 0, kept.check()
+
+
 def remount(server, options):
     subprocess.run(["mount", "-o", f"remount,bind,{options}", server.place], check=True)
 
@@ -308,6 +328,7 @@ def main():
             skip(f"a silent server: {reason}")
     tests = (a_save_waited_for_the_server_of_a_file, a_check_waited_for_the_server_of_a_file,
              a_save_waited_for_the_server_to_which_a_sockets_name_led_meanwhile,
+             a_restore_waited_for_a_server_that_had_answered_the_check,
              a_file_of_a_server_lost_what_its_mount_restricts,
              a_program_held_the_supervisor_up_by_a_page_that_its_server_did_not_give,
              a_program_held_the_supervisor_up_by_a_page_of_its_own_file,

@@ -25,6 +25,7 @@
 #include "wsp/process/restore.h"
 #include "wsp/process/restore_rights.h"
 #include "wsp/process/supervisor.h"
+#include "wsp/process/time_space.h"
 
 namespace pawl::cli {
 
@@ -195,6 +196,8 @@ int run_process(ProcessArguments& arguments, const AfterDashes& after_dashes) {
     return refuse_wsp(kVerb, placed);
   if (const Status rights = wsp::check_restore_rights(arguments.directory); !rights.ok())
     tell_operator(kVerb, "this user cannot restore what is saved: " + rights.text());
+  if (const Status clocks = wsp::foresee_clocks(); !clocks.ok())
+    tell_operator(kVerb, clocks.text());
   if (memory.value().is_mounted_noexec()) {
     tell_operator(kVerb,
                   fmt::format("{} is mounted noexec: the program may not execute memory that "

@@ -13,6 +13,7 @@
 #include "wsp/process/kept_memory.h"
 #include "wsp/process/refusals.h"
 #include "wsp/process/restore.h"
+#include "wsp/process/time_space.h"
 
 namespace pawl::cli {
 
@@ -26,7 +27,9 @@ int check_saved(const std::string& directory) {
   }
   const Status found = wsp::check_restorable(memory.value());
   if (found.ok()) {
-    fmt::print("{}: saved, and can be restored\n", directory);
+    const Status later = wsp::foresee_clocks();
+    fmt::print("{}: saved, and can be restored{}\n", directory,
+               later.ok() ? "" : "; " + later.text());
     return kExitOk;
   }
   fmt::print("{}: cannot be restored: {}\n", directory, found.text());

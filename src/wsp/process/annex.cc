@@ -32,7 +32,7 @@ bool is_over(int status) { return !WIFSTOPPED(status); }
 // again, makes no headway.
 class Patience {
  public:
-  explicit Patience(time_t quiet_seconds) {
+  explicit Patience(time_t quiet_seconds, int ticks_max = kTicksMax) : ticks_max_(ticks_max) {
     struct sigaction action{};
     action.sa_handler = [](int) {};  // it interrupts waitpid(2), and that is all
     ::sigaction(SIGALRM, &action, nullptr);
@@ -52,12 +52,11 @@ class Patience {
 
   // Until the thread stops (Ran::done) or ends; asks it to stop when that takes long.
   Ran wait_for(pid_t thread, int& status) {
-    while (ticks_ <= kTicksMax) {
+    while (ticks_ <= ticks_max_) {
       const pid_t found = ::waitpid(thread, &status, __WALL);
       if (found == thread) return is_over(status) ? Ran::ended : Ran::done;
       if (found < 0 && errno != EINTR) return Ran::ended;
-      ++ticks_;
-      tracing::interrupt(thread);
+      if (++ticks_ <= ticks_max_) tracing::interrupt(thread);
     }
     return Ran::failed;
   }
@@ -69,6 +68,7 @@ class Patience {
   static constexpr time_t kTickSeconds = 1;
   static constexpr int kStopsMax = 4;
   static constexpr int kTicksMax = 60;  // of a thread that the kernel does not let stop
+  int ticks_max_;
   int ticks_ = 0;
   int stops_ = 0;
 };
@@ -350,10 +350,14 @@ Ran run_calls(pid_t thread, CallList& list, int& status) {
   return list.take_back() ? Ran::done : ended_or_failed(thread, status);
 }
 
-Ran wait_for_annex(pid_t thread, int& status) {
-  Patience patience(kPreparationSecondsMax);
-  const Ran ran = run_to_done(thread, patience, status);
-  return ran == Ran::done ? leave_last_call(thread, patience, status) : ran;
+Ran wait_for_annex(pid_t thread, int& status, time_t seconds) {
+  {
+    Patience patience(seconds, 0);
+    const Ran ran = run_to_done(thread, patience, status);
+    if (ran != Ran::done) return ran;
+  }
+  Patience patience(kCallsSecondsMax);
+  return leave_last_call(thread, patience, status);
 }
 
 Ran wait_for_stop(pid_t thread, int& status, time_t seconds) {

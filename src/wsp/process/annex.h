@@ -98,8 +98,9 @@ enum class Ran { done, ended, failed };
 // ours.
 Ran run_calls(pid_t thread, CallList& list, int& status);
 
-// The same for a thread that runs the annex's code already, with no calls to make.
-Ran wait_for_annex(pid_t thread, int& status);
+// The same for a thread that runs the annex's code with no calls to make, or will before so many
+// seconds have passed; it is not asked to stop meanwhile.
+Ran wait_for_annex(pid_t thread, int& status, time_t seconds);
 
 // One call where there is no annex yet: `instruction` is the address of a system call instruction
 // in the program's memory, and the thread stands in a stop behind a system call or before a first

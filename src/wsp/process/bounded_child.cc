@@ -201,4 +201,15 @@ SharedBytes::~SharedBytes() {
   if (data_ != nullptr) ::munmap(data_, count_);
 }
 
+void SharedBytes::note(const std::string& text) const {
+  if (data_ == nullptr) return;
+  const std::size_t count = std::min(text.size(), count_ - 1);
+  std::memcpy(data_, text.data(), count);
+  data_[count] = std::byte{0};
+}
+
+std::string SharedBytes::noted() const {
+  return data_ == nullptr ? "" : reinterpret_cast<const char*>(data_);
+}
+
 }  // namespace pawl::wsp

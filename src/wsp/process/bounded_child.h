@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "medium/status.h"
@@ -37,6 +38,10 @@ class SharedBytes {
 
   std::byte* data() const { return data_; }  // none: there is no memory
   std::size_t size() const { return count_; }
+
+  // What it is at, cut to the room that there is; and what was noted last.
+  void note(const std::string& text) const;
+  std::string noted() const;
 
  private:
   std::byte* data_ = nullptr;

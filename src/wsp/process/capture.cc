@@ -28,6 +28,7 @@
 #include "medium/descriptor.h"
 #include "tracing/thread.h"
 #include "wsp/process/capabilities.h"
+#include "wsp/process/changed_pages.h"
 #include "wsp/process/cut_call.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/mapped_file.h"
@@ -532,6 +533,18 @@ Status read_mapped_file(const MemoryArea& line, const SavedProcess& program, Mou
   return {};
 }
 
+Status check_unchanged(ChangedPages& changed, const MemoryArea& line) {
+  if (line.is_shared) return {};
+  const Result<bool> found = changed.are_in(line.start, line.end);
+  if (!found.ok() || !found.value()) return found.status();
+  return Status::failure(
+      ENOTSUP, fmt::format("memory at {:x} ({}) was changed, where the program may only read the "
+                           "file (by /proc/self/mem, or by a debugger's breakpoint): that is not "
+                           "in the memory file; let the program make it writable (mprotect(2)) "
+                           "before it is changed",
+                           line.start, line.name));
+}
+
 }  // namespace
 
 Status capture_mappings(Process& process, bool gives_way, SavedProcess& into) {
@@ -547,6 +560,7 @@ Status capture_mappings(Process& process, bool gives_way, SavedProcess& into) {
   const MemoryArea* before = nullptr;  // of a file, which is this one
   MappingFacts file{};
   MountTable mounts(process.leader());
+  ChangedPages changed(process.leader(), [&] { return gives_way ? process.give_way() : Status{}; });
   for (const MemoryArea& line : lines) {
     if (line.is_kernels() || (line.start >= kAnnexCode && line.end <= kAnnexEnd)) continue;
     SavedMapping& mapping = into.mappings.emplace_back();
@@ -568,7 +582,7 @@ Status capture_mappings(Process& process, bool gives_way, SavedProcess& into) {
       return Status::failure(
           ENOTSUP, fmt::format("memory at {:x} ({}) is not in the memory file", line.start,
                                line.name.empty() ? "nameless" : line.name));
-    if (gives_way) PAWL_TRY(process.give_way());
+    PAWL_TRY(check_unchanged(changed, line));
     mapping.name = line.name;
     // Once for all of a library's mappings, which lie one behind the other.
     const bool is_as_before = before != nullptr && before->name == line.name &&

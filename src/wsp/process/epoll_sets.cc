@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <span>
@@ -17,6 +19,7 @@
 
 #include "medium/descriptor.h"
 #include "wsp/process/annex.h"
+#include "wsp/process/program_rights.h"
 
 namespace pawl::wsp {
 
@@ -155,6 +158,35 @@ Status fill_epoll(const SavedDescriptor& saved, const std::set<int>& pipes) {
       PAWL_TRY(disarmed ? add_disarmed(set, entry, pipes)
                         : control(set, EPOLL_CTL_ADD, entry, entry.events));
     }
+  }
+  return {};
+}
+
+Status check_epoll_watches(const SavedProcess& saved) {
+  std::size_t needed = 0;
+  for (const SavedDescriptor& descriptor : saved.descriptors) {
+    if (descriptor.facts.same_as < 0) needed += descriptor.entries.size();
+  }
+  if (needed == 0) return {};
+  const Result<ProgramRights> rights = ProgramRights::take(saved);
+  if (!rights.ok()) return rights.status();
+  // With few descriptors: each file in each set.
+  const auto wide = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(needed))));
+  std::vector<Descriptor> files;
+  std::vector<Descriptor> sets;
+  epoll_event event{};
+  for (std::size_t made = 0; made < needed; ++made) {
+    if (made < wide) files.emplace_back(::eventfd(0, EFD_CLOEXEC));
+    if (made % wide == 0) sets.emplace_back(::epoll_create1(EPOLL_CLOEXEC));
+    // More than this command may have open: it does not go further.
+    if (!files.back().valid() || !sets.back().valid()) return {};
+    if (::epoll_ctl(sets.back().get(), EPOLL_CTL_ADD, files[made % wide].get(), &event) == 0)
+      continue;
+    return FailedCall{errno,
+                      fmt::format("the program watches {} files in its epoll sets, of which its "
+                                  "user may have {} beside others by now; raise "
+                                  "fs.epoll.max_user_watches (sysctl), or end others of its",
+                                  needed, made)};
   }
   return {};
 }

@@ -18,4 +18,8 @@ Status capture_epoll(Process& process, std::string_view information, SavedDescri
 // `pipes`, the numbers of those that no other process has, something is written for a moment.
 Status fill_epoll(const SavedDescriptor& saved, const std::set<int>& pipes);
 
+// Whether the program's user may have as many registrations as it has in all sets together, as far
+// as this process may have as many descriptors; in a process that ends behind that.
+Status check_epoll_watches(const SavedProcess& saved);
+
 }  // namespace pawl::wsp

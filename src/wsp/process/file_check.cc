@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <set>
@@ -24,13 +23,6 @@
 namespace pawl::wsp {
 
 namespace {
-
-// Which file is being opened.
-void note(const SharedBytes& at, const std::string& name) {
-  const std::size_t count = std::min(name.size(), at.size() - 1);
-  std::memcpy(at.data(), name.data(), count);
-  at.data()[count] = std::byte{0};
-}
 
 // Whether its file system lets it be executed, say.
 Status check_mappable(int file, const std::string& name, int protection) {
@@ -58,12 +50,12 @@ std::map<std::string, int> protections_of_files(const SavedProcess& saved,
 Status check_mapped(const SavedProcess& saved, const KeptMemory& memory, const SharedBytes& at) {
   const std::string name_of_memory = memory.directory().path_of("memory");
   std::map<std::string, int> protections = protections_of_files(saved, name_of_memory);
-  note(at, name_of_memory);
+  at.note(name_of_memory);
   PAWL_TRY(check_mappable(memory.memory(), name_of_memory, protections[name_of_memory]));
   std::set<std::string> checked;
   for (const SavedMapping& mapping : saved.mappings) {
     if (mapping.facts.is_memory != 0 || !checked.insert(mapping.name).second) continue;
-    note(at, mapping.name);
+    at.note(mapping.name);
     struct stat file{};
     const Result<Descriptor> found = open_mapped(mapping.name, proof_of(mapping.facts), saved);
     if (!found.ok() && found.status().error_number() != ESTALE)
@@ -91,7 +83,7 @@ template <class Check>
 Status check_open(const SavedProcess& saved, const SharedBytes& at, Check check) {
   for (const SavedDescriptor& descriptor : saved.descriptors) {
     if (!is_open_file(descriptor)) continue;
-    note(at, descriptor.text);
+    at.note(descriptor.text);
     const Status found = check(descriptor);
     if (found.ok()) continue;
     return found.with_text(fmt::format("descriptor {} cannot be opened again: {}",
@@ -107,11 +99,14 @@ Status try_files(std::chrono::milliseconds longest,
   if (at.data() == nullptr) return Status::no_memory("no memory to look at files");
   Status found = try_in_child(longest, [&] { return check(at); }, std::move(kept));
   if (found.error_number() != ETIMEDOUT) return found;
-  return found.with_text(fmt::format("{} cannot be opened: its file server does not answer",
-                                     reinterpret_cast<const char*>(at.data())));
+  return server_is_silent(at.noted());
 }
 
 }  // namespace
+
+Status server_is_silent(const std::string& name) {
+  return Status::failure(ETIMEDOUT, name + " cannot be opened: its file server does not answer");
+}
 
 Result<Descriptor> open_mapped(const std::string& name, const FileProof& had,
                                const SavedProcess& saved) {

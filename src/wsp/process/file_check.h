@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 
 #include "medium/descriptor.h"
 #include "medium/status.h"
@@ -18,6 +19,9 @@ Status check_saved_files(const SavedProcess& saved, const KeptMemory& memory,
 // Of a program that runs, the open ones: those that were not judged when they were captured, as a
 // server has them; and the ways to those that its rights do not open any more.
 Status foresee_files(const SavedProcess& saved, std::chrono::milliseconds longest);
+
+// ETIMEDOUT: the name is in the hands of a server that does not answer.
+Status server_is_silent(const std::string& name);
 
 // To be mapped as the program had it.
 Result<Descriptor> open_mapped(const std::string& name, const FileProof& had,

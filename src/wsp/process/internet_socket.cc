@@ -143,9 +143,27 @@ Result<Descriptor> make_internet_socket(const SavedDescriptor& saved, const Save
   return made;
 }
 
+Status connect_to_peer(const DescriptorFacts& facts, int socket) {
+  sockaddr_storage peer = facts.peer;
+  PAWL_TRY(find_interface(peer));
+  if (::connect(socket, reinterpret_cast<const sockaddr*>(&peer), facts.peer_bytes) == 0) return {};
+  const bool has_no_way = errno == ENETUNREACH || errno == EHOSTUNREACH || errno == ENETDOWN;
+  return FailedCall{errno, has_no_way
+                               ? "a socket cannot be connected: there is no way to its peer by "
+                                 "now; have the network up first, and try again"
+                               : "a socket cannot be connected"};
+}
+
 Status check_bound_socket(const SavedDescriptor& saved, const SavedProcess& program) {
-  return is_internet_stream(saved.facts) ? make_internet_socket(saved, program, false).status()
-                                         : make_unbound(saved, program).status();
+  if (is_internet_stream(saved.facts)) return make_internet_socket(saved, program, false).status();
+  const Result<Descriptor> made = make_unbound(saved, program);
+  if (!made.ok() || saved.facts.domain == AF_UNIX || saved.facts.peer_bytes == 0)
+    return made.status();
+  // By any port: what others send to its own is not for this one.
+  SavedDescriptor with_any_port = saved;
+  reinterpret_cast<sockaddr_in&>(with_any_port.facts.address).sin_port = 0;
+  PAWL_TRY(bind_again(with_any_port, program, made.value().get()));
+  return connect_to_peer(saved.facts, made.value().get());
 }
 
 Status check_unshared_address(const SavedDescriptor& saved, const SavedProcess& program) {

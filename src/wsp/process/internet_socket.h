@@ -15,8 +15,11 @@ namespace pawl::wsp {
 Result<Descriptor> make_internet_socket(const SavedDescriptor& saved, const SavedProcess& program,
                                         bool shares_port);
 
-// Whether a socket can be made with its options and its owner; and, of an Internet stream, whether
-// nobody else has its address.
+// That it had; also of a UNIX socket.
+Status connect_to_peer(const DescriptorFacts& facts, int socket);
+
+// Whether a socket can be made with its options and its owner; of an Internet stream, whether
+// nobody else has its address, and of datagrams, whether there is a way to its peer.
 Status check_bound_socket(const SavedDescriptor& saved, const SavedProcess& program);
 
 // Whether nobody would share a stream's address with it (SO_REUSEPORT), and get some of its

@@ -204,6 +204,8 @@ Status KeptMemory::map_image() {
                              MAP_SHARED | MAP_POPULATE, image_file_.get(), 0);
   if (image == MAP_FAILED) return failed("cannot map " + directory_.path() + "/image");
   image_ = static_cast<std::byte*>(image);
+  // No child needs it, and one that a server holds must not hold the lock, too.
+  ::madvise(image_, kImageBytes, MADV_DONTFORK);
   return {};
 }
 

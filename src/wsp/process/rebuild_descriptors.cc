@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,7 +25,6 @@
 #include "wsp/process/ended_connection.h"
 #include "wsp/process/epoll_sets.h"
 #include "wsp/process/file_proof.h"
-#include "wsp/process/interface_name.h"
 #include "wsp/process/internet_socket.h"
 #include "wsp/process/object_owner.h"
 #include "wsp/process/proc.h"
@@ -68,8 +68,10 @@ timespec time_of(std::uint64_t nanoseconds) {
 
 class Rebuild {
  public:
-  Rebuild(const SavedProcess& saved, SpareNumbers spare, const StandardStreams& standard)
+  Rebuild(const SavedProcess& saved, SpareNumbers spare, const StandardStreams& standard,
+          const SharedBytes& at)
       : saved_(saved),
+        at_(at),
         standard_(standard),
         ports_(saved),
         reading_(spare.next_closed()),
@@ -123,9 +125,23 @@ class Rebuild {
   template <class Step>
   Status each(Step step) const {
     for (const SavedDescriptor& descriptor : saved_.descriptors) {
-      if (descriptor.facts.same_as < 0) PAWL_TRY(step(descriptor));
+      if (descriptor.facts.same_as >= 0) continue;
+      at_.note(name_of(descriptor));
+      PAWL_TRY(step(descriptor));
     }
+    at_.note("");
     return {};
+  }
+
+  // That a server may know.
+  static std::string name_of(const SavedDescriptor& descriptor) {
+    const DescriptorFacts& facts = descriptor.facts;
+    if (kind_of(descriptor) == DescriptorKind::file) return descriptor.text;
+    const sockaddr_storage& named =
+        facts.address_bytes > sizeof(sa_family_t) ? facts.address : facts.peer;
+    if (named.ss_family != AF_UNIX) return "";
+    const char* const path = reinterpret_cast<const sockaddr_un&>(named).sun_path;
+    return {path, ::strnlen(path, sizeof(sockaddr_un::sun_path))};
   }
 
   static bool is_internet_socket(const SavedDescriptor& descriptor) {
@@ -349,11 +365,9 @@ class Rebuild {
   }
 
   static Status connect_socket(const DescriptorFacts& facts) {
-    sockaddr_storage peer = facts.peer;
-    if (const Status found = find_interface(peer); !found.ok()) return cannot_open(facts, found);
     if (facts.peer_bytes == 0) return {};
-    if (::connect(facts.number, reinterpret_cast<const sockaddr*>(&peer), facts.peer_bytes) != 0)
-      return cannot_open(facts, "a socket cannot be connected");
+    if (const Status connected = connect_to_peer(facts, facts.number); !connected.ok())
+      return cannot_open(facts, connected);
     drain(facts.number);
     return {};
   }
@@ -416,6 +430,7 @@ class Rebuild {
   }
 
   const SavedProcess& saved_;
+  const SharedBytes& at_;
   StandardStreams standard_;
   SharedPorts ports_;
   // Where the ends of a pipe are until those of the program are made.
@@ -452,9 +467,13 @@ Status check_pipes(const SavedProcess& saved) {
         !made.insert(facts.inode).second)
       continue;
     int ends[2];
-    // More than this command may have open: it does not go further.
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-      return errno == EMFILE ? Status{} : cannot_open(facts, "a pipe");
+    {
+      const Result<ProgramRights> rights = ProgramRights::take(saved, facts);
+      if (!rights.ok()) return rights.status();
+      // More than this command may have open: it does not go further.
+      if (::pipe2(ends, O_CLOEXEC) != 0)
+        return errno == EMFILE ? Status{} : cannot_open(facts, "a pipe");
+    }
     const Descriptor reading(ends[0]);
     PAWL_TRY(give_pipe_size(facts, held.emplace_back(ends[1]).get()));
   }
@@ -462,8 +481,9 @@ Status check_pipes(const SavedProcess& saved) {
 }
 
 Status rebuild_descriptors(const SavedProcess& saved, SpareNumbers spare,
-                           const StandardStreams& standard, const std::vector<int>& kept) {
-  return Rebuild(saved, std::move(spare), standard).run(kept);
+                           const StandardStreams& standard, const std::vector<int>& kept,
+                           const SharedBytes& at) {
+  return Rebuild(saved, std::move(spare), standard, at).run(kept);
 }
 
 }  // namespace pawl::wsp

@@ -41,6 +41,7 @@ constexpr std::uint32_t kNotOfThreads = CLONE_UNTRACED | CLONE_PIDFD | CLONE_NEW
                                         CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
                                         CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
 constexpr const char* kOfProcessor = "that state of the processor is not made again";
+constexpr const char* kMachinePorts = "the right to use the machine's own ports is not kept";
 
 // Which Debian 12 does not name.
 constexpr std::uint32_t kMapShadowStack = 453;
@@ -112,6 +113,8 @@ constexpr std::array kRefusals = {
                 "prctl(PR_SCHED_CORE)",
                 EINVAL,
                 "which processors' cores are shared with whom is not kept"},
+    RefusedCall{{SYS_ioperm}, "ioperm", EPERM, kMachinePorts},
+    RefusedCall{{SYS_iopl}, "iopl", EPERM, kMachinePorts},
     RefusedCall{{SYS_ptrace}, "ptrace", EPERM, "a program has one tracer, and Pawl is it"},
     RefusedCall{{SYS_seccomp}, "seccomp", EINVAL, "the program's own filters are not kept"},
     RefusedCall{{SYS_prctl, {When::equals, 0, PR_SET_SECCOMP}},

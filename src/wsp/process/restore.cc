@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <csignal>
 #include <cstring>
 #include <iterator>
@@ -31,6 +32,8 @@
 #include "wsp/process/capture.h"
 #include "wsp/process/directory_check.h"
 #include "wsp/process/ended_connection.h"
+#include "wsp/process/ending_signals.h"
+#include "wsp/process/epoll_sets.h"
 #include "wsp/process/file_check.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/given_rights.h"
@@ -124,8 +127,11 @@ Status check_one(const SavedDescriptor& descriptor, const char* failed, Check ch
 
 // As the process does that becomes the program.
 Status check_descriptors(const SavedProcess& saved) {
-  return try_restoring_each(saved.descriptors.size(), [&saved](std::size_t index) {
+  // Each by itself, and behind them what they are together.
+  return try_restoring_each(saved.descriptors.size() + 2, [&saved](std::size_t index) {
     ProgramRights::take_whole_ones();
+    if (index == saved.descriptors.size()) return check_pipes(saved);
+    if (index > saved.descriptors.size()) return check_epoll_watches(saved);
     return check_one(saved.descriptors[index], "cannot be opened again",
                      [&saved](const SavedDescriptor& descriptor) {
                        return check_descriptor(descriptor, saved);
@@ -162,13 +168,15 @@ Status check_system(const SavedProcess& saved) {
 class Become {
  public:
   Become(const KeptMemory& memory, const SavedProcess& saved,
-         const std::map<std::string, NumberedFile>& files, SpareNumbers spare, int go, int told)
+         const std::map<std::string, NumberedFile>& files, SpareNumbers spare, int go, int told,
+         const SharedBytes& at)
       : memory_(memory),
         saved_(saved),
         files_(files),
         spare_(std::move(spare)),
         go_(go),
-        told_(told) {}
+        told_(told),
+        at_(at) {}
 
   [[noreturn]] void run() {
     char word = 0;
@@ -202,6 +210,7 @@ class Become {
     } else if (facts.group == facts.process) {
       ::setpgid(0, 0);
     }
+    at_.note(saved_.directory);
     PAWL_TRY(go_to_directory(saved_));
     ::umask(facts.creation_mask);
     PAWL_TRY(raise_limit());
@@ -216,6 +225,7 @@ class Become {
     for (int stream = 0; stream < 3; ++stream) standard[stream] = put_aside(stream);
     std::vector<int> kept{told_, list};
     for (const auto& [name, file] : files_) {
+      at_.note(name);
       // Nothing else is open by then, which may have the number.
       Result<Descriptor> opened = open_mapped(name, file.had, saved_);
       if (!opened.ok()) return opened.status();
@@ -223,7 +233,7 @@ class Become {
         return FailedCall{errno, "cannot open " + name};
       kept.push_back(file.number);
     }
-    PAWL_TRY(rebuild_descriptors(saved_, spare_, standard, kept));
+    PAWL_TRY(rebuild_descriptors(saved_, spare_, standard, kept, at_));
     if (::dup2(list, facts.memory_descriptor) < 0)
       return FailedCall{errno, "cannot give the memory file to the program"};
     ::close(list);
@@ -284,14 +294,17 @@ class Become {
   SpareNumbers spare_;
   int go_;
   int told_;
+  const SharedBytes& at_;
 };
 
 // ------------------------------------------------------------------------------ in the supervisor
 
 class Restore {
  public:
-  Restore(KeptMemory& memory, SavedProcess saved, const StepHook& hook)
+  Restore(KeptMemory& memory, SavedProcess saved, const EndingSignals& ending_signals,
+          const StepHook& hook)
       : memory_(memory),
+        ending_signals_(ending_signals),
         saved_(std::move(saved)),
         spare_(saved_),
         files_(number_files(saved_, spare_)),
@@ -330,6 +343,7 @@ class Restore {
     PAWL_TRY(give_what_may_be_given());
     step();
     // From here on it is this process or none.
+    ending_signals_.wait_again();
     PAWL_TRY(memory_.begin_generation());
     step();
     remove_marker(memory_.image());
@@ -364,7 +378,8 @@ class Restore {
     if (::pipe2(told, O_CLOEXEC) != 0) return FailedCall{errno, "cannot make a pipe"};
     Descriptor told_reading(told[0]);
     Descriptor told_writing(told[1]);
-    PAWL_TRY(set_clocks_of_children(saved_.system));
+    const SharedBytes at(PATH_MAX);
+    PAWL_TRY(set_clocks_of_children(saved_.system, memory_.directory().path()));
     pid_t wanted = saved_.process.process;
     CloneArguments arguments;
     arguments.exit_signal = SIGCHLD;
@@ -374,7 +389,7 @@ class Restore {
     if (child < 0) return cannot_have_number(errno, wanted);
     if (child == 0) {
       go_writing.reset(-1);
-      Become(memory_, saved_, files_, spare_, go_reading.get(), told_writing.get()).run();
+      Become(memory_, saved_, files_, spare_, go_reading.get(), told_writing.get(), at).run();
     }
     child_ = static_cast<pid_t>(child);
     if (::ptrace(PTRACE_SEIZE, child_, nullptr, kRestoreOptions) != 0)
@@ -383,12 +398,17 @@ class Restore {
     if (::write(go_writing.get(), "g", 1) != 1)
       return FailedCall{errno, "cannot start the program"};
     int status = 0;
-    const Ran ran = wait_for_annex(child_, status);
+    const Ran ran = wait_for_annex(child_, status, kCheckedServerMax.count());
     if (ran == Ran::done) return list_.open_program(child_);
-    if (ran == Ran::ended) child_ = 0;
+    if (ran == Ran::failed) {
+      const std::string name = at.noted();
+      return name.empty()
+                 ? Status::failure(ETIMEDOUT, "the new process does not become the program")
+                 : server_is_silent(name);
+    }
+    child_ = 0;
     std::string text(kErrorBytesMax, 0);
-    const ssize_t length =
-        ran == Ran::ended ? ::read(told_reading.get(), text.data(), text.size()) : 0;
+    const ssize_t length = ::read(told_reading.get(), text.data(), text.size());
     text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
     return Status::failure(ECANCELED, text.empty() ? "the new process ended before it was the "
                                                      "program"
@@ -665,6 +685,7 @@ class Restore {
   }
 
   KeptMemory& memory_;
+  const EndingSignals& ending_signals_;
   SavedProcess saved_;
   SpareNumbers spare_;
   const std::map<std::string, NumberedFile> files_;
@@ -678,6 +699,7 @@ Result<SavedProcess> read_restorable(const KeptMemory& memory) {
   Result<SavedProcess> saved = read_saved(memory);
   if (!saved.ok()) return saved;
   PAWL_TRY(check_system(saved.value()));
+  PAWL_TRY(check_clocks(saved.value().system, memory.directory().path()));
   PAWL_TRY(check_directory(saved.value(), kCheckedServerMax));
   PAWL_TRY(check_saved_files(saved.value(), memory, kCheckedServerMax));
   PAWL_TRY(check_descriptors(saved.value()));
@@ -696,19 +718,19 @@ Status check_restorable(const KeptMemory& memory) {
   PAWL_TRY(check_unshared(saved.value()));
   PAWL_TRY(check_restore_rights(memory.directory().path()));
   PAWL_TRY(check_means(saved.value()));
-  PAWL_TRY(check_pipes(saved.value()));
   return check_rights(saved.value());
 }
 
 Result<std::unique_ptr<Process>> restore(KeptMemory& memory, Process::Tell tell,
                                          const StepHook& hook) {
+  const EndingSignals ending_signals;
   Result<SavedProcess> saved = read_restorable(memory);
   if (!saved.ok()) return saved.status();
   if (!is_of_our_user(saved.value().process)) PAWL_TRY(give_up_reading_of_terminal());
   PAWL_TRY(make_input_watchable(saved.value()));
   // Of this process, too, whose saves make processes later.
   raise_limits(saved.value());
-  return Restore(memory, std::move(saved.value()), hook).run(std::move(tell));
+  return Restore(memory, std::move(saved.value()), ending_signals, hook).run(std::move(tell));
 }
 
 }  // namespace pawl::wsp

@@ -43,10 +43,14 @@ Status check_restore_rights(const std::string& directory) {
   return Status::failure(
       EPERM,
       fmt::format("to have its process number again takes CAP_CHECKPOINT_RESTORE, which user {} "
-                  "lacks; root gives it: {} wsp restore {}",
-                  ::geteuid(),
-                  command_with_lent_right(::geteuid(), ::getegid(), option_for_groups()),
-                  std::filesystem::absolute(directory).string()));
+                  "lacks; root gives it: {}",
+                  ::geteuid(), lent_restore_command(directory)));
+}
+
+std::string lent_restore_command(const std::string& directory) {
+  return fmt::format("{} wsp restore {}",
+                     command_with_lent_right(::geteuid(), ::getegid(), option_for_groups()),
+                     std::filesystem::absolute(directory).string());
 }
 
 LimitName name_of_limit(std::size_t limit) {

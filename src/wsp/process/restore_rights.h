@@ -12,6 +12,9 @@ namespace pawl::wsp {
 // not; the text says how root lets it restore what lies in the directory.
 Status check_restore_rights(const std::string& directory);
 
+// How root has this user restore that.
+std::string lent_restore_command(const std::string& directory);
+
 // "RLIMIT_NOFILE", and the option of prlimit(1) that sets it.
 struct LimitName {
   const char* name;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "wsp/process/internet_address.h"
 #include "wsp/process/internet_socket.h"
@@ -55,6 +56,22 @@ bool can_be_bound_beside(const SavedDescriptor& one, const SavedDescriptor& othe
   return !is_pings && (one.facts.user == other.facts.user || !have_address_in_common(one, other));
 }
 
+// The same of two that the kernel does not prefer one of, for the address of a datagram.
+std::string what_it_hears(const SavedDescriptor& saved) {
+  const DescriptorFacts& facts = saved.facts;
+  const auto bytes_of = [](const sockaddr_storage& address, std::uint32_t count) {
+    return std::string(reinterpret_cast<const char*>(&address), count);
+  };
+  std::string text = fmt::format("{} {} ", facts.domain, facts.protocol) +
+                     bytes_of(facts.address, facts.address_bytes) +
+                     bytes_of(facts.peer, facts.peer_bytes);
+  for (const SocketOption& option : saved.options) {
+    if (option.level == SOL_SOCKET && option.name == SO_BINDTODEVICE)
+      text.append(option.value, option.bytes);
+  }
+  return text;
+}
+
 }  // namespace
 
 SharedPorts::SharedPorts(const SavedProcess& saved) : program_(saved) {
@@ -88,7 +105,25 @@ bool SharedPorts::shares_by_options(const std::vector<const SavedDescriptor*>& s
           std::all_of(sockets.begin(), sockets.end(), may_reuse));
 }
 
+// To an address that several have, datagrams go to the one bound last, which nothing tells.
+Status SharedPorts::check_order() const {
+  std::map<std::string, const SavedDescriptor*> first;
+  for (const SavedDescriptor& one : program_.descriptors) {
+    if (!is_with_port(one) || one.facts.type != SOCK_DGRAM) continue;
+    const auto [found, is_first] = first.emplace(what_it_hears(one), &one);
+    if (is_first || (shares_port(found->second) && shares_port(&one))) continue;
+    return Status::failure(
+        ENOTSUP,
+        fmt::format("descriptors {} and {} cannot be kept: they have one address, port {}, and "
+                    "datagrams go to the one that was bound last, which the kernel does not tell; "
+                    "let the program have one of them, or set SO_REUSEPORT for both",
+                    found->second->facts.number, one.facts.number, port_in(one.facts.address)));
+  }
+  return {};
+}
+
 Status SharedPorts::check() const {
+  PAWL_TRY(check_order());
   for (const auto& [port, sockets] : shared_) {
     for (auto one = sockets.begin(); one != sockets.end(); ++one) {
       const auto other = std::find_if(sockets.begin(), one, [&](const SavedDescriptor* before) {

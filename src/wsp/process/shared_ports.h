@@ -19,7 +19,8 @@ class SharedPorts {
   // Of a program that lives longer.
   explicit SharedPorts(const SavedProcess& saved);
 
-  // ENOTSUP: it names two that no restore could bind beside each other.
+  // ENOTSUP: it names two that no restore could bind beside each other, or not in the order in
+  // which the program had.
   Status check() const;
   // make_internet_socket(), of each of the program's in turn, which stay open.  Of a port each is
   // bound alone before, which finds out whether others have its address; then those with an address
@@ -33,6 +34,7 @@ class SharedPorts {
 
   static bool is_with_port(const SavedDescriptor& saved);
   static Port port_of(const DescriptorFacts& facts);
+  Status check_order() const;
   Status check_free(const Port& port) const;
   static bool shares_by_options(const std::vector<const SavedDescriptor*>& sockets);
 

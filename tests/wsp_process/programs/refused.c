@@ -46,6 +46,8 @@ int main(void) {
   TRY(remap_file_pages, 0L, 0L, 0L, 0L, 0L);
   TRY(pkey_alloc, 0L, 0L);
   say("madvise(MADV_GUARD_INSTALL)", madvise(NULL, 4096, 102));
+  TRY(ioperm, 0x80L, 1L, 1L);
+  TRY(iopl, 3L);
   TRY(ptrace, 0L, 0L, 0L, 0L);
   TRY(seccomp, 0L, 0L, 0L);
   say("prctl(PR_SET_SECCOMP)", prctl(PR_SET_SECCOMP, 1));
