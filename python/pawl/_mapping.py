@@ -193,8 +193,7 @@ class Mapping:
             del held  # also where an exception keeps this frame
 
     def _synchronise(self, offset: int, length: int, flags: int) -> None:
-        if self._rollback_waits:
-            self.rollback()
+        self._roll_back_first()
         with self._held() as window:
             call("pawl_msync", window.address + offset, length, flags, path=self._path)
             self._committed_size = self._size
@@ -238,9 +237,15 @@ class Mapping:
                 if resized:
                     self._attach(self._size)
                 raise
+            self._rollback_waits = False
             if resized:
                 self._attach(self._committed_size)
-            self._rollback_waits = False
+
+    def _roll_back_first(self) -> None:
+        """What a rollback that failed has left to do.  Another thread's is waited for."""
+        with self._changing:
+            if self._rollback_waits:
+                self.rollback()
 
     def resize(self, size: int) -> None:
         """Sets the size of file and mapping, durable with the next commit; new bytes are zeros.
@@ -248,8 +253,7 @@ class Mapping:
         At most the `capacity` given to open().  BufferError while views are alive."""
         with self._changing:
             window = self._open_window()
-            if self._rollback_waits:
-                self.rollback()
+            self._roll_back_first()
             if not 0 < size <= window.length:
                 raise ValueError(f"{self._path} can be resized to 1 to {window.length} bytes, not {size}; "
                                  "for more, open it with a larger capacity")
@@ -272,8 +276,7 @@ class Mapping:
         if not self._transaction.acquire(blocking=False):
             raise RuntimeError(f"{self._path} is in a transaction already, and has one at a time")
         try:
-            if self._rollback_waits:
-                self.rollback()
+            self._roll_back_first()
             yield self
             self.commit()
         except BaseException:
@@ -334,7 +337,7 @@ class Mapping:
     def _abandon(self) -> None:
         """Rolls back and closes.  The exception that is the reason matters more than what goes wrong
         here, and what was not committed goes with the window in any case."""
-        with contextlib.suppress(BufferError, _library.Error):
+        with contextlib.suppress(BufferError, ValueError, _library.Error):
             self.rollback()
         try:
             self.close()

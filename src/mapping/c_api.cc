@@ -18,6 +18,7 @@
 #include "mapping/statistics.h"
 #include "medium/block_medium.h"
 #include "medium/named_medium.h"
+#include "medium/open_medium.h"
 #include "pawl/pawl.h"
 
 namespace {
@@ -44,6 +45,17 @@ void* map_or_fail(void* address, std::size_t length, int protection, int flags, 
                             options, &result);
   });
   return result;
+}
+
+// What a crash left in the journal, the size as well, would come back over what is done to the
+// file.
+Status recover_before_resize(int descriptor) {
+  const auto is_left = pawl::is_left_by_crash(descriptor);
+  if (!is_left.ok()) return is_left.status();
+  if (!is_left.value()) return {};
+  const auto medium = pawl::open_medium(descriptor, pawl::MediumKind::block);
+  if (!medium.ok()) return medium.status();
+  return pawl::recover_with_group(*medium.value()).status();
 }
 
 }  // namespace
@@ -131,7 +143,7 @@ PAWL_PUBLIC int pawl_ftruncate(int fd, off_t length) {
                                  ": it has the size that this needs. Close that first");
     }
     if (found.mapping != nullptr) return found.mapping->truncate(size_bytes);
-    PAWL_TRY(pawl::check_may_resize(fd, size_bytes));
+    PAWL_TRY(recover_before_resize(fd));
     if (::ftruncate(fd, length) != 0) return FailedCall{errno, "ftruncate"};
     return {};
   });

@@ -10,9 +10,10 @@ namespace pawl {
 namespace {
 
 constexpr timespec kPause = {.tv_sec = 0, .tv_nsec = 100'000};
+constexpr int kGivingWayPauses = 100;
 
 constinit ForkSafeLock turns_lock;
-// Of the memory below; they lie on the stacks of those who have them.
+// Of the memory below; they lie on the stacks of those who have them, or wait for them.
 constinit FileTurn* first_turn = nullptr;
 constinit std::uint64_t memory_of_turns = 0;
 
@@ -28,8 +29,9 @@ FileTurn*& turns() {
 }  // namespace
 
 FileTurn::FileTurn(To what, std::uint64_t device, std::uint64_t inode)
-    : what_(what), device_(device), inode_(inode) {
-  while (!take()) ::nanosleep(&kPause, nullptr);
+    : what_(what), device_(device), inode_(inode), thread_(::pthread_self()) {
+  ask();
+  for (int pauses = 0; !take(pauses < kGivingWayPauses); ++pauses) ::nanosleep(&kPause, nullptr);
 }
 
 FileTurn::~FileTurn() {
@@ -41,19 +43,24 @@ FileTurn::~FileTurn() {
   }
 }
 
-bool FileTurn::must_wait_for(const FileTurn& other) const {
-  return other.device_ == device_ && other.inode_ == inode_ &&
-         (what_ == To::resize || other.what_ == To::resize);
-}
-
-bool FileTurn::take() {
+void FileTurn::ask() {
   const std::lock_guard lock(turns_lock);
-  for (const FileTurn* turn = turns(); turn != nullptr; turn = turn->next_) {
-    if (must_wait_for(*turn)) return false;
-  }
   next_ = turns();
   turns() = this;
-  return true;
+}
+
+bool FileTurn::take(bool may_give_way) {
+  const std::lock_guard lock(turns_lock);
+  bool gives_way = false;
+  for (const FileTurn* turn = turns(); turn != nullptr; turn = turn->next_) {
+    if (turn->is_taken_ && ::pthread_equal(turn->thread_, thread_) != 0) may_give_way = false;
+    if (turn == this || turn->device_ != device_ || turn->inode_ != inode_) continue;
+    const bool is_resize = turn->what_ == To::resize;
+    if (turn->is_taken_ && (is_resize || what_ == To::resize)) return false;
+    if (!turn->is_taken_ && is_resize && what_ != To::resize) gives_way = true;
+  }
+  is_taken_ = !gives_way || !may_give_way;
+  return is_taken_;
 }
 
 }  // namespace pawl

@@ -3,9 +3,13 @@
 // more: who cuts the file meanwhile, because it finds none, cuts what they rely on.
 //
 // Any number of openings and closings take their turn at once, for the journal decides between
-// those; a resize has its turn alone.  Other files are not kept waiting.  A waiting resize keeps
-// nobody waiting, so that an opening may close another file on its way.  Not from a signal handler.
+// those; a resize has its turn alone.  Other files are not kept waiting.  To a waiting resize an
+// opening or closing gives way, else it might wait for ever; but not for long, for locks of the
+// caller's may be held, and not in a thread that has a turn already: an opening may close another
+// file on its way.  Not from a signal handler.
 #pragma once
+
+#include <pthread.h>
 
 #include <cstdint>
 
@@ -27,12 +31,14 @@ class FileTurn {
   ~FileTurn();
 
  private:
-  bool must_wait_for(const FileTurn& other) const;
-  bool take();
+  void ask();
+  bool take(bool may_give_way);
 
   const To what_;
   const std::uint64_t device_;
   const std::uint64_t inode_;
+  const pthread_t thread_;
+  bool is_taken_ = false;
   FileTurn* next_ = nullptr;
 };
 

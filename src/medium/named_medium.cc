@@ -1478,25 +1478,27 @@ Status check_has_no_commits(int file, const std::string& path, WriterNotices& no
   return {};
 }
 
-Status check_may_resize(int file, std::uint64_t size_bytes) {
-  const auto has = [&](const char* name) { return ::fgetxattr(file, name, nullptr, 0) >= 0; };
-  const bool is_marked = has(kMarkAttribute);
-  if (!is_marked && !has(kNoticeAttribute)) return {};
+Result<bool> is_left_by_crash(int file) {
+  const auto has = [&](const char* name) -> Result<bool> {
+    if (::fgetxattr(file, name, nullptr, 0) >= 0) return true;
+    if (errno == ENODATA || attributes_unsupported(errno)) return false;
+    return FailedCall{errno, "cannot find out whether " + name_of_descriptor(file) +
+                                 " has commits in its journal"};
+  };
+  const auto is_marked = has(kMarkAttribute);
+  if (!is_marked.ok()) return is_marked.status();
+  const auto is_noticed = has(kNoticeAttribute);
+  if (!is_noticed.ok()) return is_noticed.status();
+  if (!is_marked.value() && !is_noticed.value()) return false;
   const std::string path = name_of_descriptor(file);
   struct stat status{};
   if (::fstat(file, &status) != 0) return FailedCall{errno, "cannot stat " + path};
-  WriterNotices notices;
   const NoFork no_fork;
+  WriterNotices notices;
   const auto has_writer = notices.others_have(status, Notice::writer);
   if (!has_writer.ok()) return cannot_ask_for_writers(path, has_writer.status());
   if (has_writer.value()) return has_another_writer(path);
-  if (!is_marked || size_bytes >= static_cast<std::uint64_t>(status.st_size)) return {};
-  return Status::failure(
-      EBUSY, PAWL_ERROR_COPY_TARGET_IN_USE,
-      path +
-          " was left open by a crash, and its last commits may stand in its journal only: cut now, "
-          "it would not have them whole. Map it or recover it (pawl_recover) first, and then set "
-          "its size");
+  return is_marked;
 }
 
 Result<NamedFile> open_named_file(const std::string& path, bool read_only) {

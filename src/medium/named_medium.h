@@ -67,9 +67,8 @@ Result<NamedFile> open_named_file(const std::string& path, bool read_only);
 // it carries a mark, or has another opener than the one with these notices.  EINVAL: it is a
 // journal.
 Status check_has_no_commits(int file, const std::string& path, WriterNotices& notices);
-// Before a file that no journal of this process has is resized past all journals.  EBUSY: it
-// carries a mark, and has a writer; or a crash left it with commits that a cut would tear.
-Status check_may_resize(int file, std::uint64_t size_bytes);
+// Of a file that no journal of this process has.  EBUSY: it has a writer.
+Result<bool> is_left_by_crash(int file);
 // EBUSY: there is a side file beside it.
 Status check_has_no_side_file(const std::string& path);
 // EBUSY: beside the file, which is open and has no mark, is a journal that only those can have made

@@ -7,6 +7,7 @@ work=$(mktemp -d "${PAWL_TEST_DIR:-$PWD}/pawl-test-compiler.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 for file in "$source"/examples/kv/*.cc; do echo "$file"; done |
   (cd "$work" && xargs -P 2 -n 1 "$wrappers/pawl-clang++" -std=c++20 -O1 -c)
+(cd "$work" && "$wrappers/pawl-clang" -O1 -c "$source"/examples/process/*.c)
 # shellcheck disable=SC2046  # flags are words
 "$wrappers/pawl-clang++" "$work"/*.o -o "$work/kv" $(pkg-config --libs libuv)
 nm -D "$work/kv" | grep -q 'U pawl_stored'

@@ -298,6 +298,24 @@ class Commits(Case):
             thread.join()
             self.assertEqual(refused, [ValueError])
 
+    def test_a_commit_that_waited_for_a_rollback_took_back_what_was_stored_behind_it(self):
+        m = pawl.open(PATH)
+        other = threading.Thread(target=m.commit)
+        real = pawl._mapping.call
+
+        def call(*arguments, **named):
+            if other.ident is None:
+                other.start()
+                other.join(0.1)  # it waits for the rollback
+            return real(*arguments, **named)
+        with m._changing:
+            with unittest.mock.patch("pawl._mapping.call", call):
+                m.rollback()
+            m[0] = 1
+        other.join()
+        self.assertEqual(m[0], 1)
+        m.close()
+
     def test_a_resize_at_any_line_of_a_commit_is_committed_or_rolled_back(self):
         def resize(m):
             with contextlib.suppress(BufferError):

@@ -757,15 +757,44 @@ TEST_F(OneWriter, HadItsFileCutByAnotherProcess) {
       EXPECT_EQ(pawl_last_error_code(), PAWL_ERROR_IN_USE) << pawl_last_error();
     }
   }
-  // Its last commit may stand in the journal only, and would come back into a file that was cut.
-  EXPECT_EQ(pawl_ftruncate(descriptor, 0), -1);
-  EXPECT_EQ(errno, EBUSY) << pawl_last_error();
-  EXPECT_NE(std::string(pawl_last_error()).find("left open by a crash"), std::string::npos);
-  EXPECT_EQ(pawl_ftruncate(descriptor, 2 * kPageBytes), 0) << "as a program does before it maps";
-  expect_recovered(file_);
-  EXPECT_EQ(pawl_ftruncate(descriptor, 0), 0) << pawl_last_error();
-  EXPECT_EQ(fs::file_size(file_), 0U);
   ::close(descriptor);
+}
+
+// Its last commit stood in the journal only, and came back into a file that had got another size.
+TEST_F(OneWriter, CameBackOverASizeThatWasSetBehindACrash) {
+  for (const off_t size : {off_t{0}, off_t{100}, off_t{1} << 20}) {
+    {
+      const Holder holder(file_);
+    }
+    const int descriptor = ::open(file_.c_str(), O_RDWR | O_CLOEXEC);
+    EXPECT_EQ(pawl_ftruncate(descriptor, size), 0) << pawl_last_error();
+    ::close(descriptor);
+    EXPECT_FALSE(fs::exists(journal_));
+    EXPECT_EQ(pawl_recover(file_.c_str()), 0) << pawl_last_error();
+    EXPECT_EQ(fs::file_size(file_), static_cast<std::uintmax_t>(size));
+    fs::resize_file(file_, 4 * kPageBytes);
+  }
+}
+
+// Where that cannot be done, or found out, the file is not touched.
+TEST_F(OneWriter, WasCutWhereItCouldNotBeRecovered) {
+  {
+    const Holder holder(file_);
+  }
+  const auto before = fs::file_size(file_);
+  const int descriptor = ::open(file_.c_str(), O_WRONLY | O_CLOEXEC);
+  EXPECT_EQ(pawl_ftruncate(descriptor, 0), -1);
+  ::close(descriptor);
+  const auto work = [&] {
+    const int other = ::open(file_.c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_TRUE(test::refuse_calls({{SYS_fgetxattr, EPERM}}));
+    EXPECT_EQ(pawl_ftruncate(other, 0), -1);
+    EXPECT_EQ(errno, EPERM) << pawl_last_error();
+    ::_exit(HasFailure() ? 1 : 0);
+  };
+  if (!with_refused({}, work)) GTEST_SKIP() << "no filter of system calls";
+  EXPECT_EQ(fs::file_size(file_), before);
+  expect_recovered(file_);
 }
 
 // With ENOSYS, as some sandboxes answer: the journal went, and the file could not be opened any

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -28,6 +29,7 @@ using To = FileTurn::To;
 
 constexpr off_t kCutBytes = kPageBytes;
 constexpr auto kLong = std::chrono::milliseconds(50);
+constexpr auto kShort = std::chrono::milliseconds(1);
 
 class Resizes : public testing::Test {
  protected:
@@ -113,12 +115,29 @@ TEST_F(Resizes, WaitForTheirTurnAtThisFileOnly) {
     std::this_thread::sleep_for(kLong);
     EXPECT_FALSE(is_cut.load());
     EXPECT_EQ(std::filesystem::file_size(path_), 2 * kPageBytes);
-    // One that waits keeps nobody waiting.
+    // One that waits keeps no thread waiting that has a turn already.
     const FileTurn third(To::open_or_close, file.st_dev, file.st_ino);
   }
   cutting.join();
   EXPECT_TRUE(is_cut.load());
   ::close(descriptor);
+}
+
+// Somebody else's began before each had ended.
+TEST_F(Resizes, NeverHadTheirTurnBesideOpeningsThatOverlap) {
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> opening(3);
+  for (std::thread& one : opening) {
+    one = std::thread([&] {
+      while (!is_over.load()) {
+        const FileTurn turn(To::open_or_close, 1, 1);
+        std::this_thread::sleep_for(kShort);
+      }
+    });
+  }
+  for (int i = 0; i < 5; ++i) const FileTurn turn(To::resize, 1, 1);
+  is_over.store(true);
+  for (std::thread& one : opening) one.join();
 }
 
 // A child has none of the threads whose turn it is.
