@@ -834,6 +834,25 @@ static int commit_without_a_name(void) {
 }
 
 static int map_one(void) {
+static int commit_without_names(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  CHECK(store_and_commit(one, other, "named") == 0);
+  CHECK(syscall(SYS_unlink, "one.atomic") == 0 && syscall(SYS_unlink, "one.atomic.pawl") == 0);
+  CHECK(store_and_commit(one, other, "nameless") == 0);
+  CHECK(store_and_commit(one, other, "again") == 0);
+  return failures;
+}
+
+/* As those do that lose only their own name. */
+static void a_file_removed_with_its_journal_took_no_commits(void) {
+  CHECK(status_of(start("no-names", directory)) == 0);
+  unlink(in_directory("other.atomic"));
+  unlink(in_directory("other.atomic.pawl"));
+  forget_group();
+}
+
   if (chdir(directory) != 0) return 99;
   const struct file one = map("one.atomic");
   strcpy(one.at, "new");
@@ -1027,8 +1046,10 @@ static void all_cases(void) {
   a_group_was_lost_whose_file_lost_its_name_after_a_crash();
   a_file_of_the_kernel_was_not_told_to_be_cut();
   a_file_that_joined_took_the_place_of_one_that_was_aside();
+  if (strcmp(what, "no-names") == 0) return commit_without_names();
 }
 
 int main(int count, char** arguments) {
   return check_all_or_do(count, arguments, do_part, all_cases);
 }
+  a_file_removed_with_its_journal_took_no_commits();
