@@ -588,16 +588,20 @@ void NamedMedium::leave_name_to_others() {
   struct stat held{};
   if (::fstat(base_.descriptor(), &user) != 0 || ::fstat(side_file(), &held) != 0) return;
   const auto is_named = directory_.has(name_in_directory(path_), user);
-  const auto is_beside = directory_.has(journal_name_, held);
-  if (!is_named.ok() || is_named.value() || !is_beside.ok() || !is_beside.value()) return;
-  has_left_name_ = ::unlinkat(directory_.get(), journal_name_.c_str(), 0) == 0;
+  if (!is_named.ok() || is_named.value()) return;
+  if (held.st_nlink > 0) {
+    const auto is_beside = directory_.has(journal_name_, held);
+    if (!is_beside.ok() || !is_beside.value()) return;
+    if (::unlinkat(directory_.get(), journal_name_.c_str(), 0) != 0) return;
+  }
+  has_left_name_ = true;
 }
 
 Status NamedMedium::follow_rights(bool with_list) {
   OpenFile::Seen base;
   OpenFile::Seen side;  // the lock is on it
   PAWL_TRY(base_.check_open(base, side));
-  if (!base.has_name && side.has_name) leave_name_to_others();
+  if (!base.has_name && (side.has_name || !has_left_name_)) leave_name_to_others();
   if (!side.has_name && !has_left_name_) {
     return Status::failure(ESTALE, PAWL_ERROR_JOURNAL_REMOVED,
                            journal_path_ + " was removed while it was in use");

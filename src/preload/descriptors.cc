@@ -126,6 +126,7 @@ bool may_be_mapped_next(const NamedFile& named) {
     case RAMFS_MAGIC:
     case HUGETLBFS_MAGIC:
     case FUSE_SUPER_MAGIC:
+    case OVERLAYFS_SUPER_MAGIC:
       return true;
     default:
       return false;

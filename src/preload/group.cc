@@ -64,9 +64,7 @@ Status check_none_is_lost() {
 }
 
 // With the lock held.
-Status open_group(const Options& options) {
-  if (own().group != nullptr) return {};
-  if (own().aside != nullptr) follow_name(*own().aside);
+Status try_to_open_group(const Options& options) {
   auto medium = Group::open_medium(own().path_now);
   if (!medium.ok()) return medium.status();
   if (own().aside != nullptr) {
@@ -77,6 +75,16 @@ Status open_group(const Options& options) {
   if (!opened.ok()) return opened.status();
   own().group = std::move(opened.value());
   return {};
+}
+
+// With the lock held.  Who looks at a file that a crash left recovers its group: that is waited
+// for.
+Status open_group(const Options& options) {
+  if (own().group != nullptr) return {};
+  if (own().aside == nullptr)
+    return retry_while_opened(own().path_now, [&] { return try_to_open_group(options); });
+  follow_name(*own().aside);
+  return try_to_open_group(options);
 }
 
 Result<std::unique_ptr<Mapping>> open_in_group(int descriptor, const Options& options,

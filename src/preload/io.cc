@@ -287,7 +287,9 @@ ssize_t read_vectors(int descriptor, const iovec* vectors, int count, const Plac
         }
         return read_tracked(file, descriptor, vectors, count, place, bytes_max);
       },
-      [&]() -> ssize_t { return refuse_before_reading(descriptor) != 0 ? -1 : otherwise(); }));
+      [&]() -> ssize_t {
+        return refuse_before_reading("read", descriptor) != 0 ? -1 : otherwise();
+      }));
 }
 
 template <class Otherwise>

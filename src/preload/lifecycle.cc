@@ -699,17 +699,17 @@ bool has_no_writer(const std::string& real_path) {
 
 }  // namespace
 
-Status retry_while_opened(const NamedFile& file, const std::function<Status()>& attempt) {
+Status retry_while_opened(const std::string& real_path, const std::function<Status()>& attempt) {
   constexpr std::chrono::milliseconds kPauseMax{20};
   const auto end = std::chrono::steady_clock::now() + kOtherOpenerMax;
   for (std::chrono::milliseconds pause{1};; pause = std::min(2 * pause, kPauseMax)) {
     Status status = attempt();
-    if (status.error_number() != EBUSY || !has_no_writer(file.real_path)) return status;
+    if (status.error_number() != EBUSY || !has_no_writer(real_path)) return status;
     if (std::chrono::steady_clock::now() >= end) break;
     std::this_thread::sleep_for(pause);
   }
   return Status::failure(ETIMEDOUT,
-                         file.real_path +
+                         real_path +
                              " is being opened or recovered by another process for more "
                              "than " +
                              std::to_string(kOtherOpenerMax.count()) +
@@ -718,7 +718,7 @@ Status retry_while_opened(const NamedFile& file, const std::function<Status()>& 
 }
 
 Status recover_if_left(const NamedFile& file) {
-  return retry_while_opened(file, [&] { return recover_now(file); });
+  return retry_while_opened(file.real_path, [&] { return recover_now(file); });
 }
 
 bool is_in_use(const Status& recovered) {

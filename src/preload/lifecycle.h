@@ -174,7 +174,7 @@ Status recover_now(const NamedFile& file);
 
 // Calls attempt() until it answers other than EBUSY, or the file has a writer.  As long as it has
 // none, somebody opens or recovers it.
-Status retry_while_opened(const NamedFile& file, const std::function<Status()>& attempt);
+Status retry_while_opened(const std::string& real_path, const std::function<Status()>& attempt);
 
 // Whether a call that takes the file's name or content away is refused by this answer of
 // recover_if_left().  What cannot be recovered for other reasons can still be removed.

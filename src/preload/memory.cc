@@ -111,7 +111,8 @@ void* refuse_flags(const MapRequest& request, const Status& failure) {
 bool is_of_no_concern(const MapRequest& request) {
   if (request.asks_for_pawl()) return false;
   if ((request.flags & MAP_ANONYMOUS) != 0 || request.descriptor < 0) return true;
-  if (request.sharing() == MAP_PRIVATE) return table::is_empty();
+  if (request.sharing() == MAP_PRIVATE)
+    return table::is_empty() && !may_have_other_writer(request.descriptor);
   return table::is_empty() && !has_patterns();
 }
 
@@ -216,8 +217,10 @@ void* map_file(const MapRequest& request) {
     if (!request.asks_for_pawl()) return pass_on(request);
     return refuse_map(Status::failure(ENODEV, "MAP_ATOMIC is for regular files"));
   }
-  if (request.sharing() == MAP_PRIVATE)
+  if (request.sharing() == MAP_PRIVATE) {
+    if (refuse_before_reading("mmap", request.descriptor) != 0) return MAP_FAILED;
     return map_snapshot(request, hold_inode(status.st_dev, status.st_ino));
+  }
   // The kernel refuses what is neither shared nor private.
   if (request.sharing() != MAP_SHARED && request.sharing() != MAP_SHARED_VALIDATE)
     return pass_on(request);
@@ -250,7 +253,7 @@ void* map_file(const MapRequest& request) {
   if (!request.asks_for_pawl()) {
     // A file without a name does not survive a crash: there is nothing to keep.
     const auto pass_on_alone = [&] {
-      const Status alone = read_write ? check_not_written(request.descriptor)
+      const Status alone = read_write ? check_may_map(request.descriptor, status)
                                       : check_no_other_writer(request.descriptor);
       return alone.ok() ? pass_on(request) : refuse_map(alone);
     };

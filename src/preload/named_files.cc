@@ -177,7 +177,7 @@ bool concerns_us(const NamedFile& file) {
 Status recover_before_use(const NamedFile& file, bool is_only_read) {
   if (!S_ISREG(file.status.st_mode)) return {};
   if (is_only_read && !matches_a_pattern(file.real_path)) return {};
-  Status status = retry_while_opened(file, [&] {
+  Status status = retry_while_opened(file.real_path, [&] {
     // Whoever may only read it leaves it to its writer; what was committed is shown by a copy.
     if (is_only_read && is_written_elsewhere(file)) return is_written_by_other(file.real_path);
     return recover_now(file);

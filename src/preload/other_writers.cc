@@ -93,12 +93,15 @@ bool has_neither_attribute(const Has& has) {
   return true;
 }
 
-bool has_no_sign_of_a_writer(int descriptor) {
-  return has_neither_attribute(
-      [&](const char* name) { return ::fgetxattr(descriptor, name, nullptr, 0) >= 0; });
+bool has_attribute(int descriptor, const char* name) {
+  return ::fgetxattr(descriptor, name, nullptr, 0) >= 0;
 }
 
-bool has_mark(int descriptor) { return ::fgetxattr(descriptor, kMarkAttribute, nullptr, 0) >= 0; }
+bool has_no_sign_of_a_writer(int descriptor) {
+  return has_neither_attribute([&](const char* name) { return has_attribute(descriptor, name); });
+}
+
+bool has_mark(int descriptor) { return has_attribute(descriptor, kMarkAttribute); }
 
 bool has_no_mark(int descriptor) { return !has_mark(descriptor) && errno == ENODATA; }
 
@@ -106,7 +109,9 @@ bool has_no_mark(int descriptor) { return !has_mark(descriptor) && errno == ENOD
 bool may_be_left(int descriptor) {
   if (has_mark(descriptor)) return true;
   if (errno == ENODATA) return false;
-  const std::string journal = name_of_descriptor(descriptor) + kJournalSuffix;
+  const std::string name = name_of_descriptor(descriptor);
+  if (name.empty()) return false;
+  const std::string journal = name + kJournalSuffix;
   struct stat status{};
   return real().lstat(journal.c_str(), &status) == 0;
 }
@@ -212,9 +217,7 @@ void set_may_have_other_writer(int descriptor, bool value) {
   if (flag.load(std::memory_order_relaxed) != value) flag.store(value);
 }
 
-Status check_no_other_writer(int descriptor) {
-  return may_have_other_writer(descriptor) ? check_not_written(descriptor) : Status{};
-}
+namespace {
 
 Status check_not_written(int descriptor) {
   if (has_no_sign_of_a_writer(descriptor)) return {};
@@ -233,7 +236,19 @@ Status check_not_written(int descriptor) {
       " mapped atomically cannot be found out, and nothing is written: ");
 }
 
-int refuse_before_reading(int descriptor) {
+}  // namespace
+
+Status check_no_other_writer(int descriptor) {
+  return may_have_other_writer(descriptor) ? check_not_written(descriptor) : Status{};
+}
+
+Status check_may_map(int descriptor, const struct stat& status) {
+  const bool says_so =
+      status.st_nlink != 0 && (has_mark(descriptor) || has_attribute(descriptor, kNoticeAttribute));
+  return says_so ? check_not_written(descriptor) : check_no_other_writer(descriptor);
+}
+
+int refuse_before_reading(const char* call, int descriptor) {
   struct stat status{};
   if (!may_have_other_writer(descriptor) || !has_mark(descriptor) ||
       real().fstat(descriptor, &status) != 0 || !in_own_process())
@@ -243,7 +258,7 @@ int refuse_before_reading(int descriptor) {
   if (!written.ok() || written.value()) return 0;
   const Status recovered = recover_before_call(descriptor, status);
   // A writer has come: what it shows is read, as before.
-  return recovered.ok() || recovered.error_number() == EBUSY ? 0 : refuse("read", recovered);
+  return recovered.ok() || recovered.error_number() == EBUSY ? 0 : refuse(call, recovered);
 }
 
 int refuse_beside_other_writer(const char* call, int descriptor) {

@@ -43,11 +43,12 @@ void set_may_have_other_writer(int descriptor, bool value);
 // was killed meanwhile the file is recovered, as if it were opened now.  Fails, too, where either
 // cannot be found out or done.  Success: the descriptor's file may be tracked by now.
 Status check_no_other_writer(int descriptor);
-// The same of any descriptor.
-Status check_not_written(int descriptor);
-// Before it is read: recovers the file where its writer was killed.  -1 as below, where it cannot
-// be.
-int refuse_before_reading(int descriptor);
+// The same, too, of any other descriptor whose file has a name, and an attribute that says that
+// there may be a writer.
+Status check_may_map(int descriptor, const struct stat& status);
+// First in a call that reads: recovers the file where its writer was killed.  -1 as below, where it
+// cannot be.
+int refuse_before_reading(const char* call, int descriptor);
 
 // First in a call that is the kernel's and writes: -1, with errno, and a line that says so; else 0.
 int refuse_beside_other_writer(const char* call, int descriptor);

@@ -1,6 +1,8 @@
 #include "preload/tracked_files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <array>
@@ -77,6 +79,17 @@ class Change {
 };
 
 bool in_table(int descriptor) { return descriptor >= 0 && descriptor < kDescriptorsMax; }
+
+// From what the kernel knows: a server that is asked may let the table wait.
+bool is_of(int descriptor, const TrackedFile& file) {
+  struct statx known{};
+  if (::statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &known) == 0)
+    return known.stx_ino == file.inode &&
+           makedev(known.stx_dev_major, known.stx_dev_minor) == file.device;
+  struct stat status{};  // a sandbox may know no statx()
+  return real().fstat(descriptor, &status) == 0 && status.st_dev == file.device &&
+         status.st_ino == file.inode;
+}
 
 bool is_there(const Entry& entry) {
   return !entry.file->is_of_other_memory() ||
@@ -233,9 +246,7 @@ bool attach(int descriptor, const TrackedFilePointer& file) {
   // In this order: who closes the number meanwhile finds it here behind that, or is seen here.
   auto& is_tracked = descriptor_tracked[static_cast<std::size_t>(descriptor)];
   is_tracked.store(true);
-  struct stat status{};
-  if (real().fstat(descriptor, &status) == 0 && status.st_dev == file->device &&
-      status.st_ino == file->inode) {
+  if (is_of(descriptor, *file)) {
     place->second = file;
   } else if (is_new) {
     is_tracked.store(false);

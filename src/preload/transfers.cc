@@ -36,6 +36,11 @@ bool concerns_us_as_target(int from, int to) {
   return concerns_us(from, to) || (!inside() && may_have_other_writer(to));
 }
 
+// First in each call: -1, with errno, where what was committed to the source cannot be read.
+int refuse_source(const char* call, int from) {
+  return inside() ? 0 : refuse_before_reading(call, from);
+}
+
 // An offset that is none is the kernel's to refuse.
 bool can_be_read(const off64_t* offset) {
   return offset == nullptr || is_readable(offset, sizeof *offset);
@@ -213,10 +218,15 @@ int check_sending(const End& from, int to) {
   return appends(to) && !is_pipe(to) ? EINVAL : 0;
 }
 
-int refuse_tracked_aio(const char* call, const aiocb* request, bool is_write) {
+// `operation` as lio_listio() names it; LIO_NOP for what moves nothing.
+int refuse_tracked_aio(const char* call, const aiocb* request, int operation) {
   if (request == nullptr || inside()) return 0;
-  if (!table::may_be_tracked(request->aio_fildes))
-    return is_write ? refuse_beside_other_writer(call, request->aio_fildes) : 0;
+  const int descriptor = request->aio_fildes;
+  if (!table::may_be_tracked(descriptor)) {
+    if (operation == LIO_READ && refuse_before_reading(call, descriptor) != 0) return -1;
+    if (operation == LIO_WRITE && refuse_beside_other_writer(call, descriptor) != 0) return -1;
+    if (!table::may_be_tracked(descriptor)) return 0;
+  }
   return refuse(call, ENOTSUP,
                 "asynchronous I/O on a file that is mapped atomically; use pread() and pwrite()");
 }
@@ -249,6 +259,7 @@ int clone_source(unsigned long request, const void* argument) {
 PAWL_INTERPOSE ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset,
                                        size_t count, unsigned flags) try {
   PAWL_PASS(real().copy_file_range(from, from_offset, to, to_offset, count, flags));
+  if (refuse_source("copy_file_range", from) != 0) PAWL_RETURN(-1);
   if (!concerns_us_as_target(from, to) || !can_be_read(from_offset) || !can_be_read(to_offset))
     PAWL_RETURN(real().copy_file_range(from, from_offset, to, to_offset, count, flags));
   const End source{from, from_offset};
@@ -263,6 +274,7 @@ PAWL_OR_NO_MEMORY
 
 PAWL_INTERPOSE ssize_t sendfile(int to, int from, off_t* offset, size_t count) noexcept try {
   PAWL_KEEP_ERRNO();
+  if (refuse_source("sendfile", from) != 0) PAWL_RETURN(-1);
   if (!concerns_us_as_target(from, to) || !can_be_read(offset))
     PAWL_RETURN(real().sendfile(to, from, offset, count));
   // It is no cancellation point, and the write() that takes its place is one.
@@ -281,6 +293,7 @@ PAWL_ALSO_KNOWN_AS(sendfile64, sendfile);
 PAWL_INTERPOSE ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset,
                               size_t count, unsigned flags) try {
   PAWL_KEEP_ERRNO();
+  if (refuse_source("splice", from) != 0) PAWL_RETURN(-1);
   if (!concerns_us_as_target(from, to) || !can_be_read(from_offset) || !can_be_read(to_offset))
     PAWL_RETURN(real().splice(from, from_offset, to, to_offset, count, flags));
   count = std::min(count, kChunkBytes);
@@ -311,6 +324,8 @@ PAWL_INTERPOSE int ioctl(int descriptor, unsigned long request, ...) noexcept tr
   void* const argument = va_arg(arguments, void*);
   va_end(arguments);
   PAWL_PASS(real().ioctl(descriptor, request, argument));
+  if (clones_a_file(request) && refuse_source("ioctl", clone_source(request, argument)) != 0)
+    PAWL_RETURN(-1);
   if (clones_a_file(request) && concerns_us(descriptor, clone_source(request, argument))) {
     PAWL_RETURN(
         refuse("ioctl", EOPNOTSUPP,
@@ -328,18 +343,21 @@ PAWL_INTERPOSE int ioctl(int descriptor, unsigned long request, ...) noexcept tr
 }
 PAWL_OR_NO_MEMORY
 
-PAWL_INTERPOSE int aio_read(aiocb* request) noexcept {
+PAWL_INTERPOSE int aio_read(aiocb* request) noexcept try {
   PAWL_KEEP_ERRNO();
-  PAWL_RETURN(refuse_tracked_aio("aio_read", request, false) != 0 ? -1 : real().aio_read(request));
+  PAWL_RETURN(refuse_tracked_aio("aio_read", request, LIO_READ) != 0 ? -1
+                                                                     : real().aio_read(request));
 }
+PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int aio_write(aiocb* request) noexcept try {
   PAWL_KEEP_ERRNO();
-  PAWL_RETURN(refuse_tracked_aio("aio_write", request, true) != 0 ? -1 : real().aio_write(request));
+  PAWL_RETURN(refuse_tracked_aio("aio_write", request, LIO_WRITE) != 0 ? -1
+                                                                       : real().aio_write(request));
 }
 PAWL_OR_NO_MEMORY
 PAWL_INTERPOSE int aio_fsync(int operation, aiocb* request) noexcept try {
   PAWL_KEEP_ERRNO();
-  PAWL_RETURN(refuse_tracked_aio("aio_fsync", request, false) != 0
+  PAWL_RETURN(refuse_tracked_aio("aio_fsync", request, LIO_NOP) != 0
                   ? -1
                   : real().aio_fsync(operation, request));
 }
@@ -348,8 +366,8 @@ PAWL_INTERPOSE int lio_listio(int mode, aiocb* const requests[], int count,
                               sigevent* event) noexcept try {
   PAWL_KEEP_ERRNO();
   for (int i = 0; i < count; ++i) {
-    const bool is_write = requests[i] != nullptr && requests[i]->aio_lio_opcode == LIO_WRITE;
-    if (refuse_tracked_aio("lio_listio", requests[i], is_write) != 0) PAWL_RETURN(-1);
+    const int operation = requests[i] != nullptr ? requests[i]->aio_lio_opcode : LIO_NOP;
+    if (refuse_tracked_aio("lio_listio", requests[i], operation) != 0) PAWL_RETURN(-1);
   }
   PAWL_RETURN(real().lio_listio(mode, requests, count, event));
 }

@@ -8,6 +8,7 @@
  *   other_writers beside FILE       one that acts on a file whose writer steps aside all the time
  *   other_writers die-HOW FILE      one that maps it, commits, and dies
  *   other_writers alone FILE        one whose files nobody has mapped
+ *   other_writers maps FILE         one that maps files that can have no writer, with no /proc
  *   other_writers HOW FILE          the same, where nobody can be asked for the first */
 #define _GNU_SOURCE
 #include <aio.h>
@@ -176,9 +177,37 @@ static int write_behind_closed_numbers(int fd) {
   return failures;
 }
 
+static int maps(int fd) {
+  return fd >= 0 && ftruncate(fd, PAGE) == 0 &&
+         mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED;
+}
+
+static void have_no_attributes(void) {
+  struct sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fgetxattr, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+  CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+/* And where nobody can be asked. */
+static int map_what_has_no_writer(const char* path) {
+  have_no_attributes();
+  const int nameless = open(path, O_RDWR | O_CREAT, 0644);
+  if (unlink(path) != 0) return 98;
+  if (chroot(directory) != 0) return errno == EPERM ? 0 : 99;
+  CHECK(maps(memfd_create("memory", MFD_CLOEXEC)));
+  CHECK(maps(nameless));
+  return failures;
+}
+
 static int write_where_nobody_can_be_asked(const char* how, const char* file) {
-  const int fd = open(file, O_RDWR);
   directory = ".";
+  if (strcmp(how, "maps") == 0) return map_what_has_no_writer(file);
+  const int fd = open(file, O_RDWR);
   if (strcmp(how, "without-descriptors") == 0) return write_without_descriptors(fd);
   if (strcmp(how, "without-proc") == 0) return write_without_proc(fd);
   if (strcmp(how, "in-child") == 0) return write_in_child(fd, file);
@@ -478,6 +507,57 @@ static void a_commit_of_one_that_died_undid_what_was_written_later(void) {
   }
 }
 
+static int shows_last(const char* at) { return at != MAP_FAILED && memcmp(at, "last", 4) == 0; }
+
+/* The call moves the first four bytes into the pipe or the file. */
+static void read_by(int call, int fd) {
+  int ends[2];
+  char text[8] = {0};
+  off_t from = 0;
+  if (call == 0) {
+    CHECK(shows_last(mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0)));
+    return;
+  }
+  if (call == 1) {
+    const int copy = open(in_directory("copy"), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    CHECK(copy_file_range(fd, &from, copy, NULL, 4, 0) == 4);
+    CHECK(close(copy) == 0 && found(in_directory("copy"), 0, "last"));
+    return;
+  }
+  CHECK(pipe(ends) == 0);
+  if (call == 2) CHECK(sendfile(ends[1], fd, &from, 4) == 4);
+  if (call == 3) CHECK(splice(fd, &from, ends[1], NULL, 4, 0) == 4);
+  CHECK(read(ends[0], text, 4) == 4 && shows_last(text));
+  close(ends[0]);
+  close(ends[1]);
+}
+
+/* pread() by such a descriptor showed it. */
+static void a_commit_of_one_that_died_was_not_in_what_was_copied(void) {
+  const char* path = in_directory("copied.atomic");
+  for (int call = 0; call < 5; ++call) {
+    const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    CHECK(pwrite(fd, "first", 5, 0) == 5 && ftruncate(fd, PAGE) == 0);
+    commit_and_die(path);
+    if (call < 4) {
+      read_by(call, fd);
+    } else {
+      char text[8] = {0};
+      struct aiocb request = {.aio_fildes = fd, .aio_buf = text, .aio_nbytes = 4};
+      const struct aiocb* const all[] = {&request};
+      CHECK(aio_read(&request) == 0 && aio_suspend(all, 1, NULL) == 0);
+      CHECK(aio_return(&request) == 4 && shows_last(text));
+    }
+    CHECK(close(fd) == 0 && unlink(path) == 0 && !has_side(path));
+  }
+  unlink(in_directory("copy"));
+}
+
+static void a_file_that_can_have_no_writer_was_not_mapped(void) {
+  struct second second = start("maps", in_directory("scratch.plain"));
+  end(&second);
+}
+
 /* Whose name no glob matches, and which nobody had mapped when it was opened. */
 static void a_commit_of_one_that_died_undid_what_was_stored_later(void) {
   const char* path = in_directory("died.plain");
@@ -600,6 +680,8 @@ static void all_cases(void) {
   who_waited_for_the_lock_of_one_that_died_was_refused();
   a_commit_of_one_that_died_undid_what_was_written_later();
   a_commit_of_one_that_died_undid_what_was_stored_later();
+  a_commit_of_one_that_died_was_not_in_what_was_copied();
+  a_file_that_can_have_no_writer_was_not_mapped();
   what_cannot_be_recovered_was_written();
   a_child_kept_the_file_from_its_parent_behind_an_exec();
   a_writer_that_could_not_be_asked_for_counted_as_none();

@@ -5,6 +5,7 @@
  *   refused_names DIRECTORY          all cases, on files named *.atomic in DIRECTORY
  *   refused_names do WHAT DIRECTORY  one part of a case, in a process of its own */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -334,8 +335,7 @@ static int commit_without_one_that_is_lost(void) {
 static int cut_a_file_that_is_lost(void) {
   if (chdir(directory) != 0) return 99;
   const struct file one = map("one.atomic");
-  if (mkdir("moved.atomic.pawl", 0700) != 0) return 97;
-  CHECK(rename("one.atomic", "moved.atomic") == 0);
+  CHECK(rename_and_lose("one.atomic", "moved.atomic") == 0);
   CHECK(ftruncate(one.fd, 0) == -1 && errno == EIO);
   CHECK(truncate("moved.atomic", 0) == -1 && errno == EIO);
   CHECK(open("moved.atomic", O_RDWR | O_TRUNC) == -1 && errno == EIO);
@@ -344,7 +344,7 @@ static int cut_a_file_that_is_lost(void) {
   strcpy(one.at + LENGTH - 4096, "it is there");
   CHECK(munmap(one.at, LENGTH) == 0);
   CHECK(ftruncate(one.fd, 0) == -1 && close(one.fd) == 0);
-  CHECK(rmdir("moved.atomic.pawl") == 0 && truncate("moved.atomic", 0) == 0);
+  CHECK(truncate("moved.atomic", 0) == 0);
   return failures;
 }
 
@@ -834,6 +834,25 @@ static int commit_without_a_name(void) {
   return die();
 }
 
+static int commit_without_names(void) {
+  if (chdir(directory) != 0) return 99;
+  const struct file one = map("one.atomic");
+  const struct file other = map("other.atomic");
+  CHECK(store_and_commit(one, other, "named") == 0);
+  CHECK(syscall(SYS_unlink, "one.atomic") == 0 && syscall(SYS_unlink, "one.atomic.pawl") == 0);
+  CHECK(store_and_commit(one, other, "nameless") == 0);
+  CHECK(store_and_commit(one, other, "again") == 0);
+  return failures;
+}
+
+/* As those do that lose only their own name. */
+static void a_file_removed_with_its_journal_took_no_commits(void) {
+  CHECK(status_of(start("no-names", directory)) == 0);
+  unlink(in_directory("other.atomic"));
+  unlink(in_directory("other.atomic.pawl"));
+  forget_group();
+}
+
 static int map_one(void) {
   if (chdir(directory) != 0) return 99;
   const struct file one = map("one.atomic");
@@ -890,6 +909,34 @@ static void a_group_was_lost_whose_file_lost_its_name_after_a_crash(void) {
     unlink(in_directory("new"));
     forget_group();
   }
+}
+
+static _Noreturn void look_again_and_again(void) {
+  for (;;) {
+    const int fd = open(in_directory("one.atomic"), O_RDONLY);
+    if (fd >= 0) close(fd);
+    DIR* const files = opendir(directory);
+    while (readdir(files) != NULL) {
+    }
+    closedir(files);
+  }
+}
+
+/* Who looked had the group, for the moment in which it recovered that. */
+static void a_group_could_not_be_opened_as_another_process_looked(void) {
+  enum { STARTS = 40, LOOKING = 2 };
+  if (!is_group()) return;
+  CHECK(was_killed("group"));
+  pid_t looking[LOOKING];
+  for (int i = 0; i < LOOKING; ++i) looking[i] = start("looks", directory);
+  for (int i = 0; i < STARTS && failures == 0; ++i) CHECK(was_killed("group"));
+  for (int i = 0; i < LOOKING; ++i) {
+    CHECK(kill(looking[i], SIGTERM) == 0);
+    CHECK(WTERMSIG(status_of(looking[i])) == SIGTERM);
+  }
+  unlink(in_directory("one.atomic"));
+  unlink(in_directory("other.atomic"));
+  forget_group();
 }
 
 /* ------------------------------------------------------------------------- files that obey a flag
@@ -999,7 +1046,9 @@ static int do_part(const char* what, const char* file) {
   if (strcmp(what, "child") == 0) return commit_beside_children();
   if (strcmp(what, "stands") == 0) return rename_to_where_a_journal_stands();
   if (strcmp(what, "nameless") == 0) return commit_without_a_name();
+  if (strcmp(what, "no-names") == 0) return commit_without_names();
   if (strcmp(what, "map-one") == 0) return map_one();
+  if (strcmp(what, "looks") == 0) look_again_and_again();
   if (strcmp(what, "group") == 0) return commit_and_die();
   if (strncmp(what, "without", 7) == 0) return go_on_without_one(what[7] - '0');
   if (strcmp(what, "obeys") == 0) return open_what_obeys();
@@ -1025,7 +1074,9 @@ static void all_cases(void) {
   a_file_got_a_name_that_takes_no_journal();
   a_renamed_file_was_lost_beside_a_journal_that_was_there();
   no_new_file_could_be_opened_by_the_name_of_one_that_had_gone();
+  a_file_removed_with_its_journal_took_no_commits();
   a_group_was_lost_whose_file_lost_its_name_after_a_crash();
+  a_group_could_not_be_opened_as_another_process_looked();
   a_file_of_the_kernel_was_not_told_to_be_cut();
   a_file_that_joined_took_the_place_of_one_that_was_aside();
 }
