@@ -5,6 +5,7 @@ program_calls.py PAWL
 
 import os
 import sys
+import time
 
 from kept import Kept, can_trace, wait_for
 
@@ -34,6 +35,37 @@ must(libc.syscall(436, 3, ctypes.c_uint(~0), 64) == -1 and ctypes.get_errno() ==
 os.close(above)
 """ + END
 
+# The one above the memory file's takes 8 s to close, unless a stop ends that: its peer does not read.
+CLOSES_SLOWLY = BEGIN + """
+import socket, struct
+listener = socket.create_server(("127.0.0.1", 0))
+one = socket.create_connection(listener.getsockname())
+peer = listener.accept()[0]
+one.setblocking(False)
+try:
+    while True:
+        one.send(bytes(65536))
+except BlockingIOError:
+    one.setblocking(True)
+one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 8))
+os.dup2(one.fileno(), 1010)
+one.close()
+below = os.dup2(2, 100)
+open(os.environ["KEPT_TOLD"], "w").close()
+must(libc.syscall(436, 100, ctypes.c_uint(~0), 0) == 0, "close_range")
+must(all(not os.path.exists(f"/proc/self/fd/{number}") for number in (100, 1010)), "is open")
+time.sleep(1000)
+"""
+
+# Alone, a thread has its descriptors for itself; beside others it would be saved with theirs.
+UNSHARES = BEGIN + """
+def unshare():
+    return libc.syscall(436, 500, ctypes.c_uint(~0), 2)
+must(unshare() == 0, "alone")
+threading.Thread(target=time.sleep, args=(1000,)).start()
+must(unshare() == -1 and ctypes.get_errno() == 22, "beside a thread")
+""" + END
+
 # What the C library does for a library whose program headers ask for such a stack.
 HAS_EXECUTABLE_STACK = BEGIN + """
 with open("/proc/self/stat") as facts:
@@ -46,6 +78,9 @@ def line_of_stack():
                 return start, line.split()[1]
 GROWS_DOWN = 0x01000000
 lowest, protection = line_of_stack()
+libc.mmap.restype = ctypes.c_void_p
+below = lowest - 65536
+must(libc.mmap(ctypes.c_void_p(below), ctypes.c_size_t(65536), 3, 0x32, -1, ctypes.c_long(0)) == below, "mmap")
 must(protection.startswith("rw-"), protection)
 must(libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(4096), 7 | GROWS_DOWN) == 0, "mprotect")
 must(line_of_stack() == (lowest, "rwxs"), line_of_stack())
@@ -91,6 +126,19 @@ def closefrom_never_returned(pawl):
     is_saved_and_restored(pawl, CLOSES_FROM)
 
 
+def closing_a_socket_held_the_supervisor_up(pawl):
+    with Kept(pawl) as kept:
+        told(kept, CLOSES_SLOWLY)
+        time.sleep(0.3)
+        began = time.monotonic()
+        assert kept.command("rehearse", kept.directory, "1", "--window-ms", "1000").returncode == 0, kept.said()
+        assert time.monotonic() - began < 3, "it waited for the socket"
+
+
+def a_thread_with_descriptors_of_its_own_was_saved_with_those_of_the_others(pawl):
+    is_saved_and_restored(pawl, UNSHARES)
+
+
 def a_library_with_an_executable_stack_was_not_loaded(pawl):
     is_saved_and_restored(pawl, HAS_EXECUTABLE_STACK)
 
@@ -103,7 +151,9 @@ def no_file_was_mapped_behind_the_end_of_the_first_thread(pawl):
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
-    tests = (closefrom_never_returned, a_library_with_an_executable_stack_was_not_loaded,
+    tests = (closefrom_never_returned, closing_a_socket_held_the_supervisor_up,
+             a_thread_with_descriptors_of_its_own_was_saved_with_those_of_the_others,
+             a_library_with_an_executable_stack_was_not_loaded,
              no_file_was_mapped_behind_the_end_of_the_first_thread)
     for test in tests:
         if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:

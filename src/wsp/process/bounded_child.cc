@@ -28,6 +28,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kToldBytesMax = 4096;
+// Of many steps together, which a server may each answer late.
+constexpr std::chrono::seconds kStepsTimeMax{20};
+constexpr std::chrono::milliseconds kEachStepTimeMax{5};
 // A killed child ends at once, unless a server holds it.
 constexpr std::chrono::milliseconds kEndTimeMax{20};
 
@@ -47,9 +50,11 @@ std::chrono::milliseconds left_until(Clock::time_point until) {
   ::_exit(::write(pipe, said.data(), said.size()) == static_cast<ssize_t>(said.size()) ? 0 : 1);
 }
 
-// How many steps a child has done: behind each it may take that long again.
+// How many steps a child has done: behind each it may take that long again, up to a time for all.
 class Steps {
  public:
+  explicit Steps(std::size_t count)
+      : until_(Clock::now() + kStepsTimeMax + kEachStepTimeMax * count) {}
   bool is_one_more() {
     const std::size_t before = std::exchange(seen_, done_->load());
     return seen_ != before;
@@ -57,6 +62,7 @@ class Steps {
   // In the child.
   void note() { done_->fetch_add(1); }
   bool valid() const { return bytes_.data() != nullptr; }
+  Clock::time_point until() const { return until_; }
 
  private:
   using Count = std::atomic<std::size_t>;
@@ -65,6 +71,7 @@ class Steps {
   SharedBytes bytes_{sizeof(Count)};
   Count* done_ = valid() ? new (bytes_.data()) Count(0) : nullptr;
   std::size_t seen_ = 0;
+  Clock::time_point until_;
 };
 
 // One write(2) makes it.
@@ -78,7 +85,8 @@ std::string read_answer(int pipe, std::chrono::milliseconds longest, Steps* step
     ready = ::poll(&told, 1, static_cast<int>(left.count()));
     if (ready < 0 && errno != EINTR) break;
     if (ready != 0 || steps == nullptr || !steps->is_one_more()) continue;
-    until = Clock::now() + longest;
+    if (Clock::now() >= steps->until()) break;
+    until = std::min(Clock::now() + longest, steps->until());
     ready = -1;
   }
   const ssize_t got = ready == 1 ? ::read(pipe, text.data(), text.size()) : 0;
@@ -89,19 +97,23 @@ std::string read_answer(int pipe, std::chrono::milliseconds longest, Steps* step
 // A child that a server holds; there is one at most.
 struct Held {
   pid_t parent = 0;
-  Descriptor child;  // pidfd_open(2)
+  pid_t child = 0;    // 0: there is none
+  Descriptor handle;  // pidfd_open(2); invalid where there was no descriptor left
 };
 
 Held& held() {
   static Held one;
   // A copy of that process has not its child.
-  if (one.parent != ::getpid()) one.child.release();
+  if (one.parent == ::getpid()) return one;
+  one.handle.release();
+  one.child = 0;
   return one;
 }
 
-bool has_ended(const Descriptor& child) {
+bool has_ended(const Held& one) {
+  if (!one.handle.valid()) return ::waitpid(one.child, nullptr, WNOHANG) != 0;
   siginfo_t ending{};
-  return ::waitid(P_PIDFD, static_cast<id_t>(child.get()), &ending, WEXITED | WNOHANG) != 0 ||
+  return ::waitid(P_PIDFD, static_cast<id_t>(one.handle.get()), &ending, WEXITED | WNOHANG) != 0 ||
          ending.si_pid != 0;
 }
 
@@ -119,9 +131,10 @@ bool wait_until(Condition condition, Clock::time_point until) {
 // False: it is still there.
 bool wait_for_held(Clock::time_point until) {
   Held& one = held();
-  if (!one.child.valid()) return true;
-  if (!wait_until([&] { return has_ended(one.child); }, until)) return false;
-  one.child.reset(-1);
+  if (one.child == 0) return true;
+  if (!wait_until([&] { return has_ended(one); }, until)) return false;
+  one.handle.reset(-1);
+  one.child = 0;
   return true;
 }
 
@@ -130,7 +143,7 @@ void end(pid_t child, Clock::time_point until) {
   ::kill(child, SIGKILL);
   until = std::max(until, Clock::now() + kEndTimeMax);
   if (wait_until([&] { return ::waitpid(child, nullptr, WNOHANG) != 0; }, until)) return;
-  held() = {::getpid(), Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)))};
+  held() = {::getpid(), child, Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)))};
 }
 
 // `steps` may be none.
@@ -179,7 +192,7 @@ Status try_in_child(std::chrono::milliseconds longest, const std::function<Statu
 Status try_restoring(const std::function<Status()>& work) { return try_to_restore(work, nullptr); }
 
 Status try_restoring_each(std::size_t count, const std::function<Status(std::size_t)>& step) {
-  Steps steps;
+  Steps steps(count);
   if (!steps.valid()) return Status::no_memory("no memory to try what a restore does");
   const auto work = [&]() -> Status {
     for (std::size_t i = 0; i < count; ++i) {

@@ -25,7 +25,7 @@ Status try_in_child(std::chrono::milliseconds longest, const std::function<Statu
 // What a restore would do to its new process, or with the rights of another.  ECANCELED, too: it
 // took too long.
 Status try_restoring(const std::function<Status()>& work);
-// The same of so many steps, of which each may take as long.
+// The same of so many steps, of which each may take as long, and all 20 s and 5 ms for each.
 Status try_restoring_each(std::size_t count, const std::function<Status(std::size_t)>& step);
 
 // Zeros that such a child writes for us.

@@ -535,14 +535,15 @@ Status read_mapped_file(const MemoryArea& line, const SavedProcess& program, Mou
 
 Status check_unchanged(ChangedPages& changed, const MemoryArea& line) {
   if (line.is_shared) return {};
-  const Result<bool> found = changed.are_in(line.start, line.end);
+  const Result<bool> found = changed.are_in(line);
   if (!found.ok() || !found.value()) return found.status();
   return Status::failure(
-      ENOTSUP, fmt::format("memory at {:x} ({}) was changed, where the program may only read the "
-                           "file (by /proc/self/mem, or by a debugger's breakpoint): that is not "
-                           "in the memory file; let the program make it writable (mprotect(2)) "
-                           "before it is changed",
-                           line.start, line.name));
+      ENOTSUP,
+      fmt::format("memory at {:x} ({}) was changed, where the program may only read the "
+                  "file (by /proc/self/mem, a debugger's breakpoint or an uprobe): that is not "
+                  "in the memory file; let the program make it writable (mprotect(2)) "
+                  "before it is changed",
+                  line.start, line.name));
 }
 
 }  // namespace
@@ -560,7 +561,8 @@ Status capture_mappings(Process& process, bool gives_way, SavedProcess& into) {
   const MemoryArea* before = nullptr;  // of a file, which is this one
   MappingFacts file{};
   MountTable mounts(process.leader());
-  ChangedPages changed(process.leader(), [&] { return gives_way ? process.give_way() : Status{}; });
+  ChangedPages changed(process.leader(), mounts,
+                       [&] { return gives_way ? process.give_way() : Status{}; });
   for (const MemoryArea& line : lines) {
     if (line.is_kernels() || (line.start >= kAnnexCode && line.end <= kAnnexEnd)) continue;
     SavedMapping& mapping = into.mappings.emplace_back();

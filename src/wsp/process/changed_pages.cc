@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t kLookedAtBytesMax = 256ULL << 20;
 constexpr std::uint64_t kPieceBytes = 64ULL << 20;
+constexpr int kComparedPagesMax = 64;
 
 // As PAGEMAP_SCAN takes it, which Debian 12's <linux/fs.h> does not name.
 struct Region {
@@ -40,17 +43,22 @@ Status unknown() { return FailedCall{errno, "cannot read which pages the program
 
 }  // namespace
 
-ChangedPages::ChangedPages(pid_t process, MayGoOn may_go_on)
-    : page_map_(::open(fmt::format("/proc/{}/pagemap", process).c_str(), O_RDONLY | O_CLOEXEC)),
+ChangedPages::ChangedPages(pid_t process, MountTable& mounts, MayGoOn may_go_on)
+    : process_(process),
+      mounts_(mounts),
+      page_map_(::open(fmt::format("/proc/{}/pagemap", process).c_str(), O_RDONLY | O_CLOEXEC)),
+      left_to_compare_(kComparedPagesMax),
       left_bytes_(kLookedAtBytesMax),
       may_go_on_(std::move(may_go_on)) {}
 
-Result<bool> ChangedPages::are_in(std::uint64_t start, std::uint64_t end) {
-  if (end - start > left_bytes_) return false;
-  left_bytes_ -= end - start;
-  for (std::uint64_t at = start; at < end; at += kPieceBytes) {
+Result<bool> ChangedPages::are_in(const MemoryArea& line) {
+  if (line.bytes() > left_bytes_) return false;
+  left_bytes_ -= line.bytes();
+  line_ = line;
+  file_.reset(-1);
+  for (std::uint64_t at = line.start; at < line.end; at += kPieceBytes) {
     PAWL_TRY(may_go_on_());
-    const std::uint64_t until = std::min(end, at + kPieceBytes);
+    const std::uint64_t until = std::min<std::uint64_t>(line.end, at + kPieceBytes);
     const Result<bool> found = can_scan_ ? scan(at, until) : read(at, until);
     if (!found.ok() || found.value()) return found;
   }
@@ -61,7 +69,6 @@ Result<bool> ChangedPages::scan(std::uint64_t start, std::uint64_t end) {
   Region region{};
   Scan scan{};
   scan.size = sizeof(scan);
-  scan.start = start;
   scan.end = end;
   scan.vector = reinterpret_cast<std::uint64_t>(&region);
   scan.vector_count = 1;
@@ -70,14 +77,46 @@ Result<bool> ChangedPages::scan(std::uint64_t start, std::uint64_t end) {
   scan.category_mask = kIsFile;
   scan.category_any_of = kIsPresent | kIsSwapped;
   scan.return_mask = kIsPresent;
-  const int regions = ::ioctl(page_map_.get(), kScan, &scan);
-  if (regions >= 0) return regions > 0;
-  if (errno != ENOTTY) return unknown();
-  can_scan_ = false;
-  return read(start, end);
+  for (std::uint64_t at = start; at < end; at = region.start + kPageBytes) {
+    scan.start = at;
+    const int regions = ::ioctl(page_map_.get(), kScan, &scan);
+    if (regions == 0) return false;
+    if (regions < 0 && errno != ENOTTY) return unknown();
+    if (regions < 0) {
+      can_scan_ = false;
+      return read(at, end);
+    }
+    if (!is_as_in_file(region.start)) return true;
+  }
+  return false;
 }
 
-Result<bool> ChangedPages::read(std::uint64_t start, std::uint64_t end) const {
+// The mapped one itself, which takes CAP_CHECKPOINT_RESTORE.
+void ChangedPages::open_file() {
+  const Descriptor mapped(
+      ::open(fmt::format("/proc/{}/map_files/{:x}-{:x}", process_, line_.start, line_.end).c_str(),
+             O_PATH | O_CLOEXEC));
+  struct stat facts{};
+  if (!mapped.valid() || ::fstat(mapped.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return;
+  if (!answers_by_itself(mounts_.find(mount_number_of(mapped.get())))) return;
+  file_.reset(::open(link_to_descriptor(mapped.get()).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+}
+
+bool ChangedPages::is_as_in_file(std::uint64_t page) {
+  if (left_to_compare_ == 0) return false;
+  --left_to_compare_;
+  if (!file_.valid()) open_file();
+  std::array<std::byte, kPageBytes> is{};
+  std::array<std::byte, kPageBytes> had{};
+  const iovec into{is.data(), is.size()};
+  const iovec from{reinterpret_cast<void*>(page), is.size()};
+  const auto offset = static_cast<off_t>(line_.offset + (page - line_.start));
+  // Behind the file's end there are zeros.
+  return file_.valid() && ::pread(file_.get(), had.data(), had.size(), offset) > 0 &&
+         ::process_vm_readv(process_, &into, 1, &from, 1, 0) == ssize_t{kPageBytes} && is == had;
+}
+
+Result<bool> ChangedPages::read(std::uint64_t start, std::uint64_t end) {
   std::array<std::uint64_t, 4096> entries;
   for (std::uint64_t at = start; at < end; at += entries.size() * kPageBytes) {
     const std::uint64_t count = std::min((end - at) / kPageBytes, std::uint64_t{entries.size()});
@@ -85,10 +124,10 @@ Result<bool> ChangedPages::read(std::uint64_t start, std::uint64_t end) const {
     if (::pread(page_map_.get(), entries.data(), static_cast<std::size_t>(bytes),
                 static_cast<off_t>(at / kPageBytes * sizeof(entries[0]))) != bytes)
       return unknown();
-    if (std::any_of(entries.begin(), entries.begin() + count, [](std::uint64_t entry) {
-          return (entry & kEntryIsThere) != 0 && (entry & kEntryIsFile) == 0;
-        }))
-      return true;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const bool is_own = (entries[i] & kEntryIsThere) != 0 && (entries[i] & kEntryIsFile) == 0;
+      if (is_own && !is_as_in_file(at + i * kPageBytes)) return true;
+    }
   }
   return false;
 }

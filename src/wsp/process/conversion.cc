@@ -90,12 +90,6 @@ Status copy_file_line(pid_t thread, int program_memory, const MemoryArea& line,
   return copied.with_text("the file server of " + line.name + " does not answer");
 }
 
-std::uint64_t stack_bytes(pid_t thread) {
-  rlimit limit{};
-  if (::prlimit(thread, RLIMIT_STACK, nullptr, &limit) != 0) return kStackBytesMax;
-  return round_up_to_page(std::min<std::uint64_t>(limit.rlim_cur, kStackBytesMax));
-}
-
 // Whether it may do more than who executed it: its set-user-ID or set-group-ID bits or its
 // capabilities count.  (Root itself gains nothing.)
 bool has_gained_privileges(pid_t thread) {
@@ -136,6 +130,12 @@ Status map_annex(pid_t thread, std::uint64_t instruction, std::uint64_t place, s
 }
 
 }  // namespace
+
+std::uint64_t stack_bytes(pid_t thread) {
+  rlimit limit{};
+  if (::prlimit(thread, RLIMIT_STACK, nullptr, &limit) != 0) return kStackBytesMax;
+  return round_up_to_page(std::min<std::uint64_t>(limit.rlim_cur, kStackBytesMax));
+}
 
 Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallList& list,
                         std::vector<Origin>& origins) {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "medium/status.h"
@@ -17,5 +18,8 @@ namespace pawl::wsp {
 // `origins` is what of it came from files.
 Status move_into_memory(pid_t thread, KeptMemory& memory, int descriptor, CallList& list,
                         std::vector<Origin>& origins);
+
+// How large the stack is that a program begins with, by its limit.
+std::uint64_t stack_bytes(pid_t thread);
 
 }  // namespace pawl::wsp

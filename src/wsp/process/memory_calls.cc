@@ -14,6 +14,7 @@
 #include <cstdlib>
 
 #include "medium/descriptor.h"
+#include "wsp/process/conversion.h"
 #include "wsp/process/file_proof.h"
 #include "wsp/process/mapped_file.h"
 #include "wsp/process/maps.h"
@@ -241,6 +242,7 @@ void MemoryCalls::mark_free(std::uint64_t start, std::uint64_t bytes) {
 
 CallDecision MemoryCalls::enter(pid_t thread, const tracing::Registers& call, RunningCall& running,
                                 CallList& list) {
+  const bool is_half_done = running.is_half_done;
   running = {};
   running.original = call;
   switch (call.orig_rax) {
@@ -273,24 +275,30 @@ CallDecision MemoryCalls::enter(pid_t thread, const tracing::Registers& call, Ru
         return answer(static_cast<std::uint64_t>(-EBADF));
       return refuse(EBADF, fmt::format("descriptor {} is Pawl's own", descriptor_));
     case SYS_close_range:
-      return close_range(call, running);
+      return close_range(thread, call, running, is_half_done);
     default:
       return {};
   }
 }
 
-// Around the memory file's descriptor: those below it by the call itself, and then those above.
-CallDecision MemoryCalls::close_range(const tracing::Registers& call, RunningCall& running) const {
+// Around the memory file's descriptor: those below it, and then those above.  Both by the thread
+// itself, which is not waited for: to close one may take as long as a server or a peer likes.
+CallDecision MemoryCalls::close_range(pid_t thread, const tracing::Registers& call,
+                                      RunningCall& running, bool is_half_done) const {
   constexpr std::uint32_t kKnownFlags = CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC;
   // The kernel takes no more of each than its lower half.
   const auto first = static_cast<std::uint32_t>(call.rdi);
   const auto last = static_cast<std::uint32_t>(call.rsi);
   const auto kept = static_cast<std::uint32_t>(descriptor_);
-  if (first > kept || last < kept || (static_cast<std::uint32_t>(call.rdx) & ~kKnownFlags) != 0)
-    return {};
+  if (last < first || (static_cast<std::uint32_t>(call.rdx) & ~kKnownFlags) != 0) return {};
+  // A thread that is alone has them for itself already.
+  if ((call.rdx & CLOSE_RANGE_UNSHARE) != 0 &&
+      number_of(field_of(read_proc(thread, "status"), "Threads")) != 1)
+    return refuse(EINVAL, "close_range(CLOSE_RANGE_UNSHARE): threads are kept that share files");
+  if (first > kept || last < kept) return {};
   if (first == kept && last == kept) return answer(0);
   CallDecision decision{Kind::change, 0, call, {}};
-  if (first == kept) {
+  if (first == kept || (is_half_done && last > kept)) {
     decision.registers.rdi = kept + 1;
   } else {
     decision.registers.rsi = kept - 1;
@@ -636,10 +644,13 @@ CallDecision MemoryCalls::finish_leave(RunningCall& running, CallList& list) {
   return answer(running.place);
 }
 
-// PROT_GROWSDOWN: from the start of the first thread's stack on.  The kernel knows no stack where
-// the memory file is mapped, which does not grow by itself.
+// PROT_GROWSDOWN: from the start of the first thread's stack on, as the program began with it: what
+// is mapped below it lies in the same line.  The kernel knows no stack where the memory file is
+// mapped, which does not grow by itself.
 CallDecision MemoryCalls::protect_stack(pid_t thread, const tracing::Registers& call) const {
   constexpr std::size_t kStackField = 25;  // where it began, of /proc/PID/stat
+  // Where the environment ends, in the highest page but for long names of programs.
+  constexpr std::size_t kEndField = 48;
   const std::vector<std::uint64_t> facts = stat_fields(thread);
   const std::uint64_t began = facts.size() > kStackField ? facts[kStackField] : 0;
   const std::uint64_t bytes = round_up_to_page(call.rsi);
@@ -649,9 +660,13 @@ CallDecision MemoryCalls::protect_stack(pid_t thread, const tracing::Registers& 
     const bool has_stack = line.start <= began && began < line.end;
     const bool has_range = line.start <= call.rdi && call.rdi + bytes <= line.end;
     if (!has_stack || !has_range || !is_in_memory_file(line, memory_)) continue;
+    const std::uint64_t end =
+        facts.size() > kEndField ? round_up_to_page(facts[kEndField] + 1) : line.end;
+    const std::uint64_t lowest = std::max<std::uint64_t>(line.start, end - stack_bytes(thread));
+    const std::uint64_t start = std::min<std::uint64_t>(lowest, call.rdi);
     CallDecision decision{Kind::change, 0, call, {}};
-    decision.registers.rdi = line.start;
-    decision.registers.rsi = call.rdi + bytes - line.start;
+    decision.registers.rdi = start;
+    decision.registers.rsi = call.rdi + bytes - start;
     decision.registers.rdx &= ~static_cast<std::uint64_t>(PROT_GROWSDOWN);
     return decision;
   }
@@ -769,13 +784,10 @@ CallDecision MemoryCalls::finish(pid_t thread, RunningCall& running, std::uint64
     case RunningCall::Kind::grow:
       end_work(running.place, running.bytes);
       return finish_grow(thread, running, result, list);
-    case RunningCall::Kind::close_below: {
+    case RunningCall::Kind::close_below:
       if (failed) break;
-      const tracing::Registers& call = running.original;
-      list.clear();
-      list.add(SYS_close_range, {static_cast<std::uint64_t>(descriptor_) + 1, call.rsi, call.rdx});
-      return {Kind::list, 0, {}, {}};
-    }
+      running.is_half_done = true;
+      return again();
     default:
       break;
   }

@@ -47,7 +47,7 @@ struct RunningCall {
     undo,         // list: the new place is
     make_memory,  // list: files' pages become memory
     protect,      // list: and are protected as they are to be
-    close_below,  // those below the memory file's descriptor; list: those above
+    close_below,  // those below the memory file's descriptor; those above come next
   };
   Kind kind = Kind::none;
   tracing::Registers original{};
@@ -58,6 +58,8 @@ struct RunningCall {
   bool was_chosen = false;     // the place was ours to choose
   bool is_memory = false;      // in the memory file, that is
   bool has_room = false;       // which was reserved for a file's bytes
+  // Those below are closed, and the thread makes the call again for those above.
+  bool is_half_done = false;
   // What is laid there when it is mapped, and noted of it.
   std::shared_ptr<const Descriptor> file;
   std::vector<Origin> origins;
@@ -80,7 +82,8 @@ class MemoryCalls {
   std::vector<Origin> origins() const { return origins_.within(0, kUserEnd); }
   std::uint64_t break_end() const { return break_; }
 
-  // `running` is to be kept with the thread until finish(); `list` is filled for Kind::list.
+  // `running` is to be kept with the thread until finish(); `list` is filled for Kind::list.  Its
+  // `is_half_done` is that of the thread's last call, behind which nothing else happened to it.
   CallDecision enter(pid_t thread, const tracing::Registers& registers, RunningCall& running,
                      CallList& list);
   // At the end of a changed call.  The answer may be Kind::answer or, once more, Kind::list.
@@ -101,7 +104,8 @@ class MemoryCalls {
   CallDecision protect(pid_t thread, const tracing::Registers& call, RunningCall& running,
                        CallList& list);
   CallDecision protect_stack(pid_t thread, const tracing::Registers& call) const;
-  CallDecision close_range(const tracing::Registers& call, RunningCall& running) const;
+  CallDecision close_range(pid_t thread, const tracing::Registers& call, RunningCall& running,
+                           bool is_half_done) const;
   CallDecision drop(pid_t thread, const tracing::Registers& call);
   CallDecision remove(const tracing::Registers& call);
   CallDecision finish_map(RunningCall& running, std::uint64_t result, CallList& list);

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "tracing/filter.h"
 #include "tracing/pipe.h"
@@ -222,6 +223,7 @@ void Process::deliver(pid_t thread, int signal) {
   tracing::Registers found{};
   const bool is_read = tracing::read_registers(thread, found);
   threads_[thread].wait.note(found);
+  threads_[thread].is_half_done = false;  // a handler may make calls
   const bool ended_call = threads_[thread].cut || may_be_ended(found);
   if (!is_read || !ended_call || !is_ignored(thread, signal)) {
     end_cut_call(thread);
@@ -309,6 +311,7 @@ void Process::enter_call(pid_t thread) {
     return;
   }
   RunningCall running;
+  running.is_half_done = std::exchange(threads_[thread].is_half_done, false);
   CallDecision decision = calls_.enter(thread, registers, running, list_);
   carry_out(thread, std::move(decision), std::move(running));
 }
@@ -329,6 +332,7 @@ void Process::carry_out(pid_t thread, CallDecision decision, RunningCall running
       threads_[thread].running = running;
       break;
     case CallDecision::Kind::again:
+      threads_[thread].is_half_done = running.is_half_done;
       make_again(registers, running.original.orig_rax);
       tracing::write_registers(thread, registers);
       break;

@@ -103,6 +103,7 @@ class Process {
     bool is_stopped = false;
     std::optional<RunningCall> running;
     std::optional<CutCall> cut;
+    bool is_half_done = false;  // its last call
     NotedWait wait;
   };
 

@@ -311,7 +311,7 @@ Result<BoundFile> find_bound_file(int socket, UnixSockets& sockets, const Descri
   const bool listens = facts.kind == static_cast<std::uint32_t>(DescriptorKind::listening);
   const UnixSocketFacts* const told = sockets.find(facts.inode, listens);
   if (told != nullptr) bound.numbers = told->file;
-  if (told == nullptr && sockets.are_too_many()) {
+  if (told == nullptr) {
     // A save that takes longer is better than none.
     if (const auto alone = ask_about_socket(socket)) bound.numbers = alone->file;
   }

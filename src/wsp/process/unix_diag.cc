@@ -31,8 +31,9 @@ constexpr std::uint32_t kListeningState = 10;   // TCP_LISTEN
 
 using UnixQuestion = DiagQuestion<unix_diag_req>;
 
-Descriptor ask_for_unix(UnixQuestion question) {
-  question.asked.udiag_show = UDIAG_SHOW_VFS | UDIAG_SHOW_RQLEN;
+// How much waits the kernel has counted only of those that listen.
+Descriptor ask_for_unix(UnixQuestion question, bool listens) {
+  question.asked.udiag_show = UDIAG_SHOW_VFS | (listens ? UDIAG_SHOW_RQLEN : 0U);
   std::fill(std::begin(question.asked.udiag_cookie), std::end(question.asked.udiag_cookie), ~0U);
   Descriptor netlink(
       ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
@@ -83,7 +84,7 @@ UnixSockets::Known read_all(std::uint32_t states) {
   UnixSockets::Known known;
   UnixQuestion question = diag_question<unix_diag_req>(AF_UNIX, NLM_F_DUMP);
   question.asked.udiag_states = states;
-  const Descriptor netlink = ask_for_unix(question);
+  const Descriptor netlink = ask_for_unix(question, states == 1U << kListeningState);
   const auto answer = std::make_unique_for_overwrite<char[]>(kListBytes);
   while (netlink.valid() && known.size() <= kSocketsMax &&
          note_answers(netlink.get(), answer.get(), known)) {
@@ -106,20 +107,24 @@ std::uint64_t count_sockets() {
   return count;
 }
 
+std::optional<UnixSocketFacts> ask_about_inode(std::uint32_t inode, bool listens) {
+  UnixQuestion question = diag_question<unix_diag_req>(AF_UNIX, 0);
+  question.asked.udiag_states = ~0U;
+  question.asked.udiag_ino = inode;
+  UnixSockets::Known known;
+  const Descriptor netlink = ask_for_unix(question, listens);
+  const auto answer = std::make_unique_for_overwrite<char[]>(kListBytes);
+  if (netlink.valid()) note_answers(netlink.get(), answer.get(), known);
+  const auto found = known.find(inode);
+  return found == known.end() ? std::nullopt : std::optional(found->second);
+}
+
 }  // namespace
 
 std::optional<UnixSocketFacts> ask_about_socket(int socket) {
   struct stat facts{};
   if (::fstat(socket, &facts) != 0) return std::nullopt;
-  UnixQuestion question = diag_question<unix_diag_req>(AF_UNIX, 0);
-  question.asked.udiag_states = ~0U;
-  question.asked.udiag_ino = static_cast<std::uint32_t>(facts.st_ino);
-  UnixSockets::Known known;
-  const Descriptor netlink = ask_for_unix(question);
-  const auto answer = std::make_unique_for_overwrite<char[]>(kListBytes);
-  if (netlink.valid()) note_answers(netlink.get(), answer.get(), known);
-  const auto found = known.find(question.asked.udiag_ino);
-  return found == known.end() ? std::nullopt : std::optional(found->second);
+  return ask_about_inode(static_cast<std::uint32_t>(facts.st_ino), false);
 }
 
 bool UnixSockets::are_too_many() {
@@ -130,10 +135,14 @@ bool UnixSockets::are_too_many() {
 const UnixSocketFacts* UnixSockets::find(std::uint64_t inode, bool listens) {
   if (are_too_many()) return nullptr;
   const auto number = static_cast<std::uint32_t>(inode);
-  if (listens) return find_among(listening, number);
+  const UnixSocketFacts* found = find_among(listens ? listening : unconnected, number);
   // Those that are connected are the most, and few are asked for.
-  const UnixSocketFacts* const found = find_among(unconnected, number);
-  return found != nullptr ? found : find_among(other, number);
+  if (found == nullptr && !listens) found = find_among(other, number);
+  if (found != nullptr) return found;
+  // A list lacks some where others were closed while the kernel made it.
+  const std::optional<UnixSocketFacts> alone = ask_about_inode(number, listens);
+  if (!alone) return nullptr;
+  return &known_[listens ? listening : other]->insert_or_assign(number, *alone).first->second;
 }
 
 const UnixSocketFacts* UnixSockets::find_among(Kind kind, std::uint32_t inode) {

@@ -17,7 +17,7 @@ struct UnixSocketFacts {
   std::uint8_t shut = 0;              // what shutdown(2) ended: kShutReceiving, kShutSending
 };
 
-// Of one socket, for which the kernel looks at all that there are, of any number.
+// Of one socket, for which the kernel looks at all that there are, of any number.  Not the backlog.
 std::optional<UnixSocketFacts> ask_about_socket(int socket);
 
 // Those of this network namespace, all of which the kernel looks at in each question: it is asked
