@@ -192,9 +192,9 @@ PAWL_PUBLIC void pawl_power_failing(int is_failing);
 PAWL_PUBLIC int pawl_munmap(void* addr, size_t length);
 
 /* Sets the size of a mapped file.  The new size is what the process sees at once; it is durable,
- * together with the bytes, with the next commit.  On a file that is not mapped: ftruncate(2), behind
- * recovery where a crash left it; on one that is open as a heap, as a group or of failure-atomic
- * sections, or that another process has mapped: EBUSY. */
+ * together with the bytes, with the next commit.  On a file that is not mapped: ftruncate(2),
+ * behind recovery where a crash left it; on one that is open as a heap, as a group or of
+ * failure-atomic sections, or that another process has mapped: EBUSY. */
 PAWL_PUBLIC int pawl_ftruncate(int fd, off_t length);
 
 /* Fills in the counters of the mapping that contains addr. */
