@@ -1502,7 +1502,7 @@ Result<bool> is_left_by_crash(int file) {
   const auto has_writer = notices.others_have(status, Notice::writer);
   if (!has_writer.ok()) return cannot_ask_for_writers(path, has_writer.status());
   if (has_writer.value()) return has_another_writer(path);
-  return is_marked;
+  return is_marked.value();
 }
 
 Result<NamedFile> open_named_file(const std::string& path, bool read_only) {

@@ -109,7 +109,7 @@ bool ChangedPages::is_as_in_file(std::uint64_t page) {
   std::array<std::byte, kPageBytes> is{};
   std::array<std::byte, kPageBytes> had{};
   const iovec into{is.data(), is.size()};
-  const iovec from{reinterpret_cast<void*>(page), is.size()};
+  const iovec from{reinterpret_cast<void*>(page), is.size()};  // NOLINT(performance-no-int-to-ptr)
   const auto offset = static_cast<off_t>(line_.offset + (page - line_.start));
   // Behind the file's end there are zeros.
   return file_.valid() && ::pread(file_.get(), had.data(), had.size(), offset) > 0 &&
