@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "medium/kernel_abi.h"
 #include "medium/medium.h"
-#include "track/kernel_abi.h"
 
 namespace pawl {
 

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "medium/descriptor.h"
+#include "medium/kernel_abi.h"
 #include "medium/page_runs.h"
 #include "medium/status.h"
-#include "track/kernel_abi.h"
 
 namespace pawl {
 

@@ -38,6 +38,7 @@
 #include <linux/seccomp.h>
 
 #include "checks.h"
+#include "refused_call.h"
 
 #ifndef MAP_ATOMIC
 #define MAP_ATOMIC (MAP_SHARED_VALIDATE | 0x1000000)
@@ -182,20 +183,9 @@ static int maps(int fd) {
          mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED;
 }
 
-static void have_no_attributes(void) {
-  struct sock_filter rules[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fgetxattr, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  const struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
-  CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
-}
-
 /* And where nobody can be asked. */
 static int map_what_has_no_writer(const char* path) {
-  have_no_attributes();
+  refuse_call(SYS_fgetxattr, EOPNOTSUPP);
   const int nameless = open(path, O_RDWR | O_CREAT, 0644);
   if (unlink(path) != 0) return 98;
   if (chroot(directory) != 0) return errno == EPERM ? 0 : 99;

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "parts.h"
+#include "refused_call.h"
 
 enum { LENGTH = 4 * 4096, ROUNDS = 6, ROUND_MICROSECONDS = 400000, NOBODY = 65534 };
 
@@ -100,19 +101,6 @@ static void give_rights_up(int keeps_files) {
   if (!is_root && chmod(".", 0555) != 0) exit(97);
 }
 
-/* From now on the system call fails with this, for good. */
-static void refuse(unsigned number, unsigned error_number) {
-  struct sock_filter rules[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error_number),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  const struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-    exit(97);
-}
-
 /* Each finish of a process is one; what was said once is not said again in other words. */
 static int end_without_rights(void) {
   if (chdir(directory) != 0 || chdir("rights") != 0) return 99;
@@ -147,8 +135,8 @@ static int prepare(const char* call, const char* failure) {
   if (strcmp(failure, "name") == 0) give_rights_up(1);
   if (strcmp(failure, "mark") == 0) give_rights_up(0);
   if (strcmp(failure, "disk") == 0)
-    refuse(strcmp(call, "rename") == 0 ? SYS_renameat : SYS_unlinkat, EIO);
-  if (strcmp(failure, "room") == 0) refuse(SYS_fremovexattr, ENOSPC);
+    refuse_call(strcmp(call, "rename") == 0 ? SYS_renameat : SYS_unlinkat, EIO);
+  if (strcmp(failure, "room") == 0) refuse_call(SYS_fremovexattr, ENOSPC);
   return strcmp(failure, "disk") == 0 ? EIO : strcmp(failure, "room") == 0 ? ENOSPC : EACCES;
 }
 

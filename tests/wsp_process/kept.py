@@ -24,6 +24,11 @@ def skip(reason):
     sys.exit(SKIPPED)
 
 
+def asked_for(tests):
+    """Those that the command line names after the program; all where it names none."""
+    return [test for test in tests if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]]
+
+
 def wait_for(condition, what):
     """Until it holds; a test that waits longer than any load explains has failed."""
     until = time.monotonic() + WAIT_S_MAX

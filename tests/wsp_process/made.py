@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 from asked import said, starts
-from kept import NOBODY, Kept, can_trace
+from kept import NOBODY, Kept, asked_for, can_trace
 
 DROP = "os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)\n"
 TRIES = """
@@ -217,12 +217,12 @@ def a_file_of_sysctl_that_root_had_opened_was_saved_and_never_restored(pawl):
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
-    for test in (what_was_opened_again_wrote_with_the_effective_user_of_root,
-                 a_file_was_opened_by_a_way_that_the_user_had_laid, what_a_user_has_was_counted_as_roots, a_socket_that_listens_again_was_roots,
-                 packets_of_a_restored_socket_passed_for_roots, a_ping_socket_that_root_had_made_was_never_restored,
-                 a_file_of_sysctl_that_root_had_opened_was_saved_and_never_restored):
-        if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
-            test(pawl)
+    tests = (what_was_opened_again_wrote_with_the_effective_user_of_root,
+             a_file_was_opened_by_a_way_that_the_user_had_laid, what_a_user_has_was_counted_as_roots, a_socket_that_listens_again_was_roots,
+             packets_of_a_restored_socket_passed_for_roots, a_ping_socket_that_root_had_made_was_never_restored,
+             a_file_of_sysctl_that_root_had_opened_was_saved_and_never_restored)
+    for test in asked_for(tests):
+        test(pawl)
 
 
 main()

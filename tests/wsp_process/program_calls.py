@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from kept import Kept, can_trace, wait_for
+from kept import Kept, asked_for, can_trace, wait_for
 
 BEGIN = """
 import ctypes, mmap, os, resource, sys, threading, time
@@ -155,9 +155,8 @@ def main():
              a_thread_with_descriptors_of_its_own_was_saved_with_those_of_the_others,
              a_library_with_an_executable_stack_was_not_loaded,
              no_file_was_mapped_behind_the_end_of_the_first_thread)
-    for test in tests:
-        if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
-            test(pawl)
+    for test in asked_for(tests):
+        test(pawl)
 
 
 main()

@@ -17,7 +17,7 @@ import sys
 import time
 
 from asked import is_refused, said, starts
-from kept import AS_NOBODY, Kept, can_trace, wait_for
+from kept import AS_NOBODY, Kept, asked_for, can_trace, wait_for
 
 # timerfd_create(2) and timerfd_settime(2), which Python does not have yet.
 TIMERS = """
@@ -507,9 +507,8 @@ def main():
              nobody_told_of_a_loopback_that_is_down_before_there_was_a_connection,
              an_aborted_connection_came_back_as_a_new_socket,
              each_connection_held_a_restore_up_where_packets_are_lost]
-    for test in tests:
-        if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
-            test(pawl)
+    for test in asked_for(tests):
+        test(pawl)
 
 
 main()

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from kept import NOBODY, Kept, can_trace, skip, wait_for
+from kept import NOBODY, Kept, asked_for, can_trace, skip, wait_for
 from silent_server import SilentServer
 
 SAVE_S_MAX = 30  # with the end of a program that closes such a file; it was for ever
@@ -336,9 +336,8 @@ def main():
              a_users_own_files_used_up_the_descriptors_of_the_supervisor,
              a_file_whose_server_calls_it_another_one_used_up_the_descriptors_of_the_supervisor,
              a_program_held_the_supervisor_up_by_a_file_that_it_maps_to_read)
-    for test in tests:
-        if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
-            test(pawl)
+    for test in asked_for(tests):
+        test(pawl)
 
 
 main()

@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 
-from kept import AS_NOBODY, NOBODY, SAVE_IN_THE_WAY, Kept, can_trace, wait_for
+from kept import AS_NOBODY, NOBODY, SAVE_IN_THE_WAY, Kept, asked_for, can_trace, wait_for
 from silent_server import SilentServer
 
 LIST = 0x0e0000010000  # where the list of system calls lies in the program
@@ -1080,34 +1080,34 @@ def attempt(test, pawl):
 def main():
     pawl = sys.argv[1]
     can_trace(pawl)
-    for test in (the_list_of_calls_cannot_be_written,
-                 what_had_the_memory_of_an_earlier_program_has_not_that_of_the_next, another_file_is_not_opened,
-                 a_file_that_was_opened_before_the_privileges_went_is_opened_again,
-                 another_directory_is_not_gone_to, a_directory_of_others_is_refused,
-                 root_does_not_restore_for_another_user,
-                 the_default_directory_is_the_users_own, what_may_be_a_save_is_not_overwritten,
-                 another_users_supervisor_misleads_nobody, a_name_that_is_no_text_ends_nothing,
-                 the_socket_is_the_users_own, nothing_is_writable_and_executable,
-                 what_the_program_may_not_read_is_not_read_for_it,
-                 a_program_that_gains_privileges_is_not_kept, the_memory_of_a_program_that_nobody_may_read_was_read,
-                 addresses_are_chosen_by_chance,
-                 a_socket_was_connected_with_the_rights_of_who_restores,
-                 code_that_a_program_changed_held_the_supervisor_up,
-                 a_restore_made_code_of_what_was_writable, a_program_got_the_terminal_of_who_restores_it,
-                 a_file_of_an_own_file_system_was_taken_for_roots_in_another_boot,
-                 a_check_said_yes_and_the_restore_did_not_open_a_file_that_was_mapped,
-                 a_file_was_opened_in_another_boot_below_what_the_program_may_not_enter,
-                 nobody_said_before_that_a_file_would_not_be_opened_in_another_boot,
-                 a_check_said_yes_to_a_directory_that_root_alone_could_enter,
-                 a_file_of_another_mount_namespace_was_restored_as_roots_of_that_name,
-                 a_directory_of_another_mount_namespace_led_below_one_of_roots,
-                 a_directory_that_was_replaced_was_gone_to,
-                 a_save_waited_for_the_server_of_the_current_directory,
-                 a_save_asked_the_server_of_a_directory_whose_name_begins_as_that_of_sysfs,
-                 a_directory_of_an_overlay_was_another_one_when_it_was_forgotten,
-                 a_program_lost_what_confined_it):
-        if len(sys.argv) < 3 or test.__name__ in sys.argv[2:]:
-            attempt(test, pawl)
+    tests = (the_list_of_calls_cannot_be_written,
+             what_had_the_memory_of_an_earlier_program_has_not_that_of_the_next, another_file_is_not_opened,
+             a_file_that_was_opened_before_the_privileges_went_is_opened_again,
+             another_directory_is_not_gone_to, a_directory_of_others_is_refused,
+             root_does_not_restore_for_another_user,
+             the_default_directory_is_the_users_own, what_may_be_a_save_is_not_overwritten,
+             another_users_supervisor_misleads_nobody, a_name_that_is_no_text_ends_nothing,
+             the_socket_is_the_users_own, nothing_is_writable_and_executable,
+             what_the_program_may_not_read_is_not_read_for_it,
+             a_program_that_gains_privileges_is_not_kept, the_memory_of_a_program_that_nobody_may_read_was_read,
+             addresses_are_chosen_by_chance,
+             a_socket_was_connected_with_the_rights_of_who_restores,
+             code_that_a_program_changed_held_the_supervisor_up,
+             a_restore_made_code_of_what_was_writable, a_program_got_the_terminal_of_who_restores_it,
+             a_file_of_an_own_file_system_was_taken_for_roots_in_another_boot,
+             a_check_said_yes_and_the_restore_did_not_open_a_file_that_was_mapped,
+             a_file_was_opened_in_another_boot_below_what_the_program_may_not_enter,
+             nobody_said_before_that_a_file_would_not_be_opened_in_another_boot,
+             a_check_said_yes_to_a_directory_that_root_alone_could_enter,
+             a_file_of_another_mount_namespace_was_restored_as_roots_of_that_name,
+             a_directory_of_another_mount_namespace_led_below_one_of_roots,
+             a_directory_that_was_replaced_was_gone_to,
+             a_save_waited_for_the_server_of_the_current_directory,
+             a_save_asked_the_server_of_a_directory_whose_name_begins_as_that_of_sysfs,
+             a_directory_of_an_overlay_was_another_one_when_it_was_forgotten,
+             a_program_lost_what_confined_it)
+    for test in asked_for(tests):
+        attempt(test, pawl)
 
 
 main()

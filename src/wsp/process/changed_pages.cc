@@ -12,7 +12,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "medium/kernel_abi.h"
 #include "wsp/process/layout.h"
+#include "wsp/process/mapped_file.h"
 
 namespace pawl::wsp {
 
@@ -22,20 +24,7 @@ constexpr std::uint64_t kLookedAtBytesMax = 256ULL << 20;
 constexpr std::uint64_t kPieceBytes = 64ULL << 20;
 constexpr int kComparedPagesMax = 64;
 
-// As PAGEMAP_SCAN takes it, which Debian 12's <linux/fs.h> does not name.
-struct Region {
-  std::uint64_t start, end, categories;
-};
-struct Scan {
-  std::uint64_t size, flags, start, end, walk_end, vector, vector_count, pages_max,
-      category_inverted, category_mask, category_any_of, return_mask;
-};
-constexpr unsigned long kScan = _IOWR('f', 16, Scan);
-constexpr std::uint64_t kIsFile = 1 << 2;
-constexpr std::uint64_t kIsPresent = 1 << 3;
-constexpr std::uint64_t kIsSwapped = 1 << 4;
-
-// The same of an entry of /proc/PID/pagemap.
+// Of an entry of /proc/PID/pagemap, before Linux 6.7.
 constexpr std::uint64_t kEntryIsThere = 1ULL << 63 | 1ULL << 62;
 constexpr std::uint64_t kEntryIsFile = 1ULL << 61;
 
@@ -66,20 +55,20 @@ Result<bool> ChangedPages::are_in(const MemoryArea& line) {
 }
 
 Result<bool> ChangedPages::scan(std::uint64_t start, std::uint64_t end) {
-  Region region{};
-  Scan scan{};
+  kernel::PageRegion region;
+  kernel::PagemapScanArgument scan;
   scan.size = sizeof(scan);
   scan.end = end;
-  scan.vector = reinterpret_cast<std::uint64_t>(&region);
-  scan.vector_count = 1;
-  scan.pages_max = 1;
-  scan.category_inverted = kIsFile;
-  scan.category_mask = kIsFile;
-  scan.category_any_of = kIsPresent | kIsSwapped;
-  scan.return_mask = kIsPresent;
+  scan.vec = reinterpret_cast<std::uint64_t>(&region);
+  scan.vec_len = 1;
+  scan.max_pages = 1;
+  scan.category_inverted = kernel::kPageIsFile;
+  scan.category_mask = kernel::kPageIsFile;
+  scan.category_anyof_mask = kernel::kPageIsPresent | kernel::kPageIsSwapped;
+  scan.return_mask = kernel::kPageIsPresent;
   for (std::uint64_t at = start; at < end; at = region.start + kPageBytes) {
     scan.start = at;
-    const int regions = ::ioctl(page_map_.get(), kScan, &scan);
+    const int regions = ::ioctl(page_map_.get(), kernel::kPagemapScan, &scan);
     if (regions == 0) return false;
     if (regions < 0 && errno != ENOTTY) return unknown();
     if (regions < 0) {
@@ -93,9 +82,7 @@ Result<bool> ChangedPages::scan(std::uint64_t start, std::uint64_t end) {
 
 // The mapped one itself, which takes CAP_CHECKPOINT_RESTORE.
 void ChangedPages::open_file() {
-  const Descriptor mapped(
-      ::open(fmt::format("/proc/{}/map_files/{:x}-{:x}", process_, line_.start, line_.end).c_str(),
-             O_PATH | O_CLOEXEC));
+  const Descriptor mapped(::open(link_to_mapped(process_, line_).c_str(), O_PATH | O_CLOEXEC));
   struct stat facts{};
   if (!mapped.valid() || ::fstat(mapped.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return;
   if (!answers_by_itself(mounts_.find(mount_number_of(mapped.get())))) return;

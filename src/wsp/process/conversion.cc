@@ -21,6 +21,7 @@
 #include "tracing/thread.h"
 #include "wsp/process/bounded_child.h"
 #include "wsp/process/layout.h"
+#include "wsp/process/mapped_file.h"
 #include "wsp/process/maps.h"
 #include "wsp/process/mount.h"
 #include "wsp/process/proc.h"
@@ -73,9 +74,7 @@ Status copy_line(int program_memory, const MemoryArea& line, const KeptMemory& m
 }
 
 bool is_of_this_machine(pid_t thread, const MemoryArea& line) {
-  const Descriptor mapped(
-      ::open(fmt::format("/proc/{}/map_files/{:x}-{:x}", thread, line.start, line.end).c_str(),
-             O_PATH | O_CLOEXEC));
+  const Descriptor mapped(::open(link_to_mapped(thread, line).c_str(), O_PATH | O_CLOEXEC));
   return mapped.valid() && answers_by_itself(mount_of(mapped.get()));
 }
 

@@ -104,12 +104,14 @@ bool is_mapped_as(const Descriptor& file, const MemoryArea& line) {
   return is_same;
 }
 
+std::string link_to_mapped(pid_t process, const MemoryArea& line) {
+  return fmt::format("/proc/{}/map_files/{:x}-{:x}", process, line.start, line.end);
+}
+
 Result<MappedFile> find_mapped_file(const MemoryArea& line, const SavedProcess& program,
                                     MountTable& mounts) {
-  const Descriptor mapped(::open(
-      fmt::format("/proc/{}/map_files/{:x}-{:x}", program.process.process, line.start, line.end)
-          .c_str(),
-      O_PATH | O_CLOEXEC));
+  const Descriptor mapped(
+      ::open(link_to_mapped(program.process.process, line).c_str(), O_PATH | O_CLOEXEC));
   if (mapped.valid()) {
     MappedFile file;
     if (!read_facts(mapped, file)) return is_not_there(line.name);

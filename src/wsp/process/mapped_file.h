@@ -29,6 +29,9 @@ struct MappedFile {
 Result<MappedFile> find_mapped_file(const MemoryArea& line, const SavedProcess& program,
                                     MountTable& mounts);
 
+// The link to the mapped file itself, which takes CAP_CHECKPOINT_RESTORE to follow.
+std::string link_to_mapped(pid_t process, const MemoryArea& line);
+
 // Whether the kernel calls the file what it calls that of the line, by device and inode, which are
 // not those of stat(2) on all file systems.
 bool is_mapped_as(const Descriptor& file, const MemoryArea& line);

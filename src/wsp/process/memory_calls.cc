@@ -86,9 +86,7 @@ Result<std::shared_ptr<const Descriptor>> open_again(pid_t thread, const Origin&
 // The file that the program has mapped there: the mapped one itself, which takes capabilities, or
 // by its name with the program's rights.  Invalid where neither can be had.
 Descriptor open_mapped_file(pid_t thread, const MemoryArea& line) {
-  Descriptor mapped(
-      ::open(fmt::format("/proc/{}/map_files/{:x}-{:x}", thread, line.start, line.end).c_str(),
-             O_RDONLY | O_CLOEXEC));
+  Descriptor mapped(::open(link_to_mapped(thread, line).c_str(), O_RDONLY | O_CLOEXEC));
   if (mapped.valid()) return mapped;
   const Result<ProgramRights> rights = ProgramRights::take(thread);
   if (!rights.ok()) return {};

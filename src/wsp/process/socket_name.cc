@@ -71,6 +71,11 @@ bool is_name_of(int name, const BoundFile& bound, MountTable& mounts) {
 
 Descriptor open_bound_file(int socket) { return Descriptor(::ioctl(socket, kUnixFile)); }
 
+std::optional<unix_diag_vfs> ask_what_is_bound(int socket) {
+  const std::optional<UnixSocketFacts> told = ask_about_socket(socket);
+  return told ? told->file : std::nullopt;
+}
+
 // The parts of a name: the directory, and what lies in it.
 std::pair<std::string, std::string> parts_of(const std::string& name) {
   const std::size_t slash = name.rfind('/');
@@ -309,12 +314,10 @@ Result<BoundFile> find_bound_file(int socket, UnixSockets& sockets, const Descri
   BoundFile bound{open_bound_file(socket), std::nullopt};
   if (bound.is_known()) return bound;
   const bool listens = facts.kind == static_cast<std::uint32_t>(DescriptorKind::listening);
-  const UnixSocketFacts* const told = sockets.find(facts.inode, listens);
-  if (told != nullptr) bound.numbers = told->file;
-  if (told == nullptr) {
-    // A save that takes longer is better than none.
-    if (const auto alone = ask_about_socket(socket)) bound.numbers = alone->file;
-  }
+  if (const UnixSocketFacts* const told = sockets.find(facts.inode, listens))
+    bound.numbers = told->file;
+  else if (sockets.are_too_many())  // a save that takes longer is better than none
+    bound.numbers = ask_what_is_bound(socket);
   if (bound.is_known()) return bound;
   return Status::failure(
       ENOTSUP, fmt::format("the kernel does not tell whether its socket has the name {} still "
@@ -381,8 +384,7 @@ Status bind_unix_socket(const DescriptorFacts& facts, int socket, const SavedPro
   if (!bind_without_mask(facts, socket)) return FailedCall{errno, kNotHad};
   const Descriptor bound(::openat(directory.get(), last.c_str(), kNameOnly));
   BoundFile file{open_bound_file(socket), std::nullopt};
-  if (const auto told = file.is_known() ? std::nullopt : ask_about_socket(socket))
-    file.numbers = told->file;
+  if (!file.is_known()) file.numbers = ask_what_is_bound(socket);
   MountTable mounts(::getpid());
   if (!bound.valid() || !is_name_of(bound.get(), file, mounts))
     return Status::failure(ESTALE, "its name was changed meanwhile; try again");
