@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <set>
 #include <string>
 
@@ -97,6 +98,11 @@ namespace {
 // What opening a mapping takes, and some to spare; and what each further one keeps of it.
 constexpr std::size_t kForOne = 16;
 constexpr std::size_t kForEachMore = 5;
+// What is given back another thread may get first, so that there is none left: it closes some, too.
+constexpr int kWaitsMax = 1000;
+constexpr timespec kWait = {.tv_sec = 0, .tv_nsec = 1'000'000};
+
+int waits_left = 0;
 
 // Never destroyed: calls come until the very end.
 std::vector<Descriptor>& held() {
@@ -107,6 +113,7 @@ std::vector<Descriptor>& held() {
 }  // namespace
 
 Status keep_for(std::size_t files) {
+  waits_left = kWaitsMax;
   const std::size_t wanted = kForOne + (files - 1) * kForEachMore;
   held().reserve(wanted);
   while (held().size() < wanted) {
@@ -125,6 +132,14 @@ void empty() { give_back(held().size()); }
 bool give_back(std::size_t count) {
   if (!Suspending::by_this_thread() || is_child_past_fork() || held().empty()) return false;
   for (; count > 0 && !held().empty(); --count) held().pop_back();
+  return true;
+}
+
+bool make_room() {
+  if (give_back(1)) return true;
+  if (!Suspending::by_this_thread() || is_child_past_fork() || waits_left == 0) return false;
+  --waits_left;
+  ::nanosleep(&kWait, nullptr);
   return true;
 }
 

@@ -27,6 +27,9 @@ Status keep_for(std::size_t files);
 void empty();
 // Closes some, for calls that do not come by open_for_core(); false: there is none.
 bool give_back(std::size_t count);
+// Closes one for the next call; where others took them all, waits a moment for one that they close.
+// False: not any more.
+bool make_room();
 }  // namespace reserve
 
 // Whether it was kept here, or is in use by the core now.  Lock-free.
@@ -52,7 +55,7 @@ void forget_all_own();
 template <class Open>
 int open_for_core(const Open& open_it) {
   int descriptor = open_it();
-  while (descriptor < 0 && (errno == EMFILE || errno == ENFILE) && reserve::give_back(1))
+  while (descriptor < 0 && (errno == EMFILE || errno == ENFILE) && reserve::make_room())
     descriptor = open_it();
   return keep_for_core(descriptor);
 }
